@@ -15,8 +15,8 @@ class StillroomError(Exception):
         why: why it matters.
         remedy: what to do now.
 
-    >>> str(BadInput("sigma is 0", where="--sigma", why="no noise, no privacy", remedy="give sigma > 0"))
-    'sigma is 0 [--sigma]. Why it matters: no noise, no privacy. What to do: give sigma > 0.'
+    >>> str(BadInput("sigma is 0", where="--sigma", why="no noise", remedy="give sigma > 0"))
+    'sigma is 0 [--sigma]. Why it matters: no noise. What to do: give sigma > 0.'
     """
 
     exit_code = 1
@@ -40,7 +40,9 @@ class StillroomError(Exception):
         return _rebuild, (type(self), self.what, self.where, self.why, self.remedy)
 
 
-def _rebuild(kind: type[StillroomError], what: str, where: str, why: str, remedy: str) -> StillroomError:
+def _rebuild(
+    kind: type[StillroomError], what: str, where: str, why: str, remedy: str
+) -> StillroomError:
     return kind(what, where=where, why=why, remedy=remedy)
 
 

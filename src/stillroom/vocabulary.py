@@ -72,6 +72,8 @@ class Norm(StrEnum):
     """Number of integer coordinates that move, each by at most one."""
     L2_SQUARED = "l2-squared"
     """Square of the Euclidean distance, in grid units."""
+    CONTRIBUTION_SQUARED = "contribution-squared"
+    """Square of the largest Euclidean norm of one unit's own term in a sum, in grid units."""
     L1 = "l1"
     """Sum of absolute differences, in grid units."""
     CHOICES = "choices"
@@ -96,9 +98,7 @@ class Sensitivity:
                     why="a rounded or negative sensitivity gives a false epsilon",
                     remedy="give an int or a Fraction",
                 )
-        object.__setattr__(
-            self, "bounds", {p: Fraction(b) for p, b in sorted(self.bounds.items())}
-        )
+        object.__setattr__(self, "bounds", {p: Fraction(b) for p, b in sorted(self.bounds.items())})
 
     def __hash__(self) -> int:
         return hash((self.norm, tuple(self.bounds.items())))
@@ -126,22 +126,22 @@ class Sensitivity:
 class SecretSample:
     """A Poisson sample drawn by the gate; only `private` opens it, once, and it is never stored."""
 
-    __slots__ = ("_draw", "_opened", "rate")
+    __slots__ = ("_draw", "opened", "rate")
 
     def __init__(self, rate: Fraction, draw: Callable[[int], npt.NDArray[np.bool_]]) -> None:
         self.rate = rate
         self._draw = draw
-        self._opened = False
+        self.opened = False
 
     def open_secret(self, size: int) -> npt.NDArray[np.bool_]:
         """Which of `size` units are in the sample."""
-        if self._opened:
+        if self.opened:
             raise BadInput(
                 "a Poisson sample was opened twice",
                 why="two different samples would share the price of one",
                 remedy="open it once and keep the mask inside the private room",
             )
-        self._opened = True
+        self.opened = True
         return self._draw(size)
 
     def __repr__(self) -> str:

@@ -1,1 +1,67 @@
 """The command line: one module a group of commands; heavy imports live inside the commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+INTERRUPTED = 130
+INTERNAL_FAULT = 1
+
+
+def main() -> None:
+    """Run `stillroom`; every way it can end has its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code."""
+    import click
+
+    from stillroom.cli.app import app
+    from stillroom.errors import StillroomError
+
+    try:
+        result = app(args=arguments, prog_name="stillroom", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except StillroomError as error:
+        _explain(error)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        print("Interrupted. What was drawn stays charged; the ledger is true.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as fault:
+        # The message of a foreign exception may quote data, so only its kind and place are shown.
+        if os.environ.get("STILLROOM_TRACEBACK"):
+            raise
+        place = fault.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "unknown"
+        print(
+            f"error: internal fault ({type(fault).__name__})\n  where: {where}\n"
+            "  what to do: report it; STILLROOM_TRACEBACK=1 shows the whole trace, which may "
+            "quote data",
+            file=sys.stderr,
+        )
+        return INTERNAL_FAULT
+
+
+def _explain(error: object) -> None:
+    parts = [
+        ("error", "what"),
+        ("where", "where"),
+        ("why it matters", "why"),
+        ("what to do", "remedy"),
+    ]
+    for place, (title, field) in enumerate(parts):
+        text = getattr(error, field)
+        if text:
+            print(f"{'' if place == 0 else '  '}{title}: {text}", file=sys.stderr)

@@ -1,0 +1,37 @@
+"""The gate: the only place that draws privacy noise and the only maker of Sanitised values."""
+
+from stillroom.gate.door import Gate, Passage
+from stillroom.gate.ledger import Head, Ledger, Purpose
+from stillroom.gate.mechanisms import (
+    UNANSWERED,
+    ConfidentVotes,
+    GaussianSum,
+    LaplaceCounts,
+    Mechanism,
+    NoisyArgmax,
+    NoisyCounts,
+    NoisyVotes,
+    RandomisedResponse,
+)
+from stillroom.gate.planning import Plan, plan
+from stillroom.vocabulary import Budget
+
+__all__ = [
+    "UNANSWERED",
+    "Budget",
+    "ConfidentVotes",
+    "Gate",
+    "GaussianSum",
+    "Head",
+    "LaplaceCounts",
+    "Ledger",
+    "Mechanism",
+    "NoisyArgmax",
+    "NoisyCounts",
+    "NoisyVotes",
+    "Passage",
+    "Plan",
+    "Purpose",
+    "RandomisedResponse",
+    "plan",
+]

@@ -1,0 +1,5 @@
+"""The private room: sees raw data, hands out only Bounded answers."""
+
+from stillroom.private.teachers import VotingTeachers
+
+__all__ = ["VotingTeachers"]

@@ -1,0 +1,201 @@
+"""`stillroom data`: which data sets are at hand, what is in one, and bringing one in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from stillroom.data import Dataset
+
+app = typer.Typer(help="Data sets: list them, show one, import one.", no_args_is_help=True)
+
+EYES_ONLY = "exact figures, not private: for your eyes"
+
+NameOrFile = Annotated[str, typer.Argument(help="A known name, or a file: npz, CSV or IDX.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ClassesText = Annotated[
+    str | None,
+    typer.Option("--classes", help="For a file: how many classes (10), or their names (cat,dog)."),
+]
+Labels = Annotated[
+    Path | None, typer.Option("--labels", help="For an IDX file: the file of its labels.")
+]
+LabelColumn = Annotated[
+    str, typer.Option("--label-column", help="For a CSV file: the column of labels.")
+]
+IdColumn = Annotated[
+    str | None, typer.Option("--id-column", help="For a CSV file: the column of record ids.")
+]
+PersonColumn = Annotated[
+    str | None, typer.Option("--person-column", help="For a CSV file: whose record it is.")
+]
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List the data sets at hand and those that can be brought in.
+
+    Example: stillroom data list
+    """
+    from stillroom.data.catalogue import KNOWN, present
+    from stillroom.data.store import home, imported
+
+    root = home()
+    found = []
+    for known in KNOWN.values():
+        ready = known.fetch is None or bool(present(known.name, root))
+        how = "ready" if ready else f"stillroom data import {known.name}"
+        found.append({"name": known.name, "about": known.about, "ready": ready, "state": how})
+    for name in imported(root):
+        found.append({"name": name, "about": "imported", "ready": True, "state": "ready"})
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        rows = [(str(row["name"]), str(row["about"]), str(row["state"])) for row in found]
+        _table(("data set", "what it is", "state"), rows)
+
+
+@app.command("show")
+def show(
+    name_or_file: NameOrFile,
+    classes: ClassesText = None,
+    labels: Labels = None,
+    label_column: LabelColumn = "label",
+    id_column: IdColumn = None,
+    person_column: PersonColumn = None,
+    as_json: Json = False,
+) -> None:
+    """Show the shape, classes and size of a data set.
+
+    Example: stillroom data show digits
+    """
+    import numpy as np
+
+    from stillroom.data.catalogue import KNOWN
+    from stillroom.data.store import load_parts
+
+    columns = _columns(label_column, id_column, person_column)
+    parts = load_parts(name_or_file, _classes(classes), labels=labels, columns=columns)
+    first = next(iter(parts.values()))
+    counts = {
+        part: np.bincount(dataset.y, minlength=len(first.classes)).tolist()
+        for part, dataset in parts.items()
+    }
+    facts: dict[str, Any] = {
+        "name": name_or_file,
+        "shape": list(first.shape),
+        "type": str(first.x.dtype),
+        "classes": list(first.classes),
+        "records": {part: len(dataset) for part, dataset in parts.items()},
+        "per_class": counts,
+    }
+    if first.persons is not None:
+        facts["persons"] = {part: len(set(d.persons or ())) for part, d in parts.items()}
+    if name_or_file not in KNOWN:
+        facts["note"] = EYES_ONLY
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    typer.echo(f"{name_or_file}: records of shape {first.shape}, {first.x.dtype}")
+    rows = [
+        (label, *(str(counts[part][number]) for part in parts))
+        for number, label in enumerate(first.classes)
+    ]
+    rows.append(("records", *(str(len(dataset)) for dataset in parts.values())))
+    if "persons" in facts:
+        rows.append(("persons", *(str(count) for count in facts["persons"].values())))
+    _table(("class", *parts), rows)
+    if "note" in facts:
+        typer.echo(EYES_ONLY)
+
+
+@app.command("import")
+def import_(
+    name_or_file: NameOrFile,
+    name: Annotated[
+        str | None, typer.Option("--name", help="For a file: what to call the data set.")
+    ] = None,
+    classes: ClassesText = None,
+    labels: Labels = None,
+    label_column: LabelColumn = "label",
+    id_column: IdColumn = None,
+    person_column: PersonColumn = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an imported data set of that name.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Bring a known data set, or your own file, into the data home.
+
+    Example: stillroom data import mnist
+
+    Example: stillroom data import visits.csv --name visits --classes well,ill --id-column visit
+    """
+    from rich.console import Console
+
+    from stillroom.data.catalogue import KNOWN, obtain
+    from stillroom.data.store import home, load_parts, save
+    from stillroom.errors import BadInput
+
+    root = home()
+    progress = Console(stderr=True)
+    if name_or_file in KNOWN:
+        known = KNOWN[name_or_file]
+        brought_by = f" with {known.client}" if known.client else ""
+        with progress.status(f"Bringing {known.name}{brought_by}; this can take minutes"):
+            parts: Mapping[str, object] = obtain(known.name, root) or {"all": None}
+        _told(known.name, parts, known.classes, root, as_json)
+        return
+    if name is None:
+        raise BadInput(
+            "the imported data set needs a name",
+            where="--name",
+            remedy=f"give one: stillroom data import {name_or_file} --name NAME --classes 10; "
+            f"or use a known name: {', '.join(KNOWN)}",
+        )
+    columns = _columns(label_column, id_column, person_column)
+    with progress.status(f"Reading {name_or_file}"):
+        read: dict[str, Dataset] = load_parts(
+            name_or_file, _classes(classes), labels=labels, columns=columns
+        )
+        save(read, name, root, replace=replace)
+    _told(name, read, next(iter(read.values())).classes, root, as_json)
+
+
+def _classes(text: str | None) -> int | tuple[str, ...] | None:
+    if text is None:
+        return None
+    return int(text) if text.strip().isdecimal() else tuple(n.strip() for n in text.split(","))
+
+
+def _columns(label: str, id_column: str | None, person: str | None) -> dict[str, str]:
+    given = {"label": label, "id": id_column, "person": person}
+    return {role: column for role, column in given.items() if column is not None}
+
+
+def _told(
+    name: str, parts: Mapping[str, object], classes: tuple[str, ...], root: Path, as_json: bool
+) -> None:
+    if as_json:
+        facts = {"name": name, "parts": list(parts), "classes": list(classes), "home": str(root)}
+        typer.echo(json.dumps(facts, indent=2))
+    else:
+        typer.echo(f"{name} is ready: {', '.join(parts)}; {len(classes)} classes.")
+        typer.echo(f"Look at it: stillroom data show {name}")
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns)
+    for row in rows:
+        # Plain text: a class name such as [red] must not be read as markup.
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)

@@ -1,0 +1,263 @@
+"""`stillroom ledger`: what was promised, spent and drawn, and whether the record is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from stillroom.gate import Ledger
+
+app = typer.Typer(help="Ledgers: show, budget, export, verify.", no_args_is_help=True)
+budget_app = typer.Typer(help="Budgets: show them, set or raise one.", no_args_is_help=True)
+app.add_typer(budget_app, name="budget")
+
+LedgerFile = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="LEDGER")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _open(path: Path, head: str | None = None) -> Ledger:
+    from stillroom.gate import Head, Ledger
+
+    known = Head.parse(head) if head is not None else None
+    return Ledger.open(path, head=known, read_only=True)
+
+
+@app.command("show")
+def show(ledger: LedgerFile, json: Json = False) -> None:
+    """Show budgets, blocks and draws; reading changes nothing.
+
+    Example: stillroom ledger show ledger.sqlite
+    """
+    from stillroom.cli.printing import as_json
+
+    opened = _open(ledger)
+    if json:
+        as_json(_summary(opened))
+    else:
+        show_ledger(opened)
+
+
+def show_ledger(opened: Ledger) -> None:
+    """Print a ledger for people."""
+    from stillroom.cli.printing import table
+    from stillroom.gate.rounding import shown
+
+    summary = _summary(opened)
+    typer.echo(f"ledger {summary['ledger']} for {summary['purpose']}, head {summary['head']}")
+    _show_budgets(summary["budgets"])
+    rows = [
+        (
+            f"block {block['block']}: {wish['mechanism']}",
+            wish["reserved"],
+            wish["drawn"],
+            wish["lost"],
+            "-" if block["epsilon"] is None else shown(block["epsilon"], 3),
+            block["noise"],
+        )
+        for block in summary["blocks"]
+        for wish in block["wishes"]
+    ]
+    table(
+        f"blocks, each charged whole when reserved (epsilon at delta {summary['delta']:g})",
+        ("block", "reserved", "drawn", "lost", "epsilon", "noise"),
+        rows,
+    )
+
+
+def _show_budgets(budgets: list[dict[str, Any]]) -> None:
+    from stillroom.cli.printing import table
+    from stillroom.gate.rounding import shown
+
+    table(
+        "budgets",
+        ("for", "epsilon", "delta", "spent so far", "share used"),
+        [
+            (
+                b["for"],
+                f"{b['epsilon']:g}",
+                f"{b['delta']:g}",
+                shown(b["spent"], 3),
+                f"{b['share']:.0%}",
+            )
+            for b in budgets
+        ],
+    )
+    if not budgets:
+        typer.echo(
+            "No budget is set: nothing can be drawn. See: stillroom ledger budget set --help"
+        )
+
+
+def _budgets(opened: Ledger) -> list[dict[str, Any]]:
+    reasons = {row.body["pair"]: row.body["reason"] for row in opened.store.rows("kind = 'budget'")}
+    return [
+        {
+            "for": str(spent.budget.pair),
+            "epsilon": spent.budget.epsilon,
+            "delta": spent.budget.delta,
+            "spent": spent.epsilon,
+            "share": spent.share,
+            "reason": reasons[str(spent.budget.pair)],
+        }
+        for spent in opened.standing()
+    ]
+
+
+def _summary(opened: Ledger) -> dict[str, Any]:
+    from stillroom.vocabulary import RECORD
+
+    budgets = _budgets(opened)
+    delta = budgets[0]["delta"] if budgets else 1e-5
+    pair = budgets[0]["for"] if budgets else str(RECORD)
+    blocks = []
+    for row in opened.store.rows("kind = 'block'"):
+        own = list(opened.store.rows("block = ?", (row.seq,)))
+        figures = row.body["epsilon"].get(pair, {}).get(f"{delta:g}", {})
+        blocks.append(
+            {
+                "block": row.seq,
+                "at": row.at,
+                "noise": row.body["noise"],
+                "epsilon": figures.get("certified", float("inf")),
+                "wishes": [
+                    _wish(place, wish, own) for place, wish in enumerate(row.body["wishes"])
+                ],
+            }
+        )
+    return {
+        "ledger": opened.id,
+        "purpose": str(opened.purpose),
+        "head": str(opened.head()),
+        "delta": delta,
+        "budgets": budgets,
+        "blocks": blocks,
+    }
+
+
+def _wish(place: int, wish: dict[str, Any], rows: list[Any]) -> dict[str, Any]:
+    from stillroom.gate.ledger.verify import lost_draws
+
+    draws = [r for r in rows if r.kind == "draw" and r.body["wish"] == place]
+    commits = [r for r in rows if r.kind == "commit"]
+    return {
+        "mechanism": wish["mechanism"],
+        "reserved": wish["count"],
+        "drawn": sum(r.body["count"] for r in draws),
+        "lost": lost_draws([*draws, *commits]),
+    }
+
+
+@budget_app.command("show")
+def budget_show(ledger: LedgerFile, json: Json = False) -> None:
+    """Show the budgets in force and what they have seen.
+
+    Example: stillroom ledger budget show ledger.sqlite
+    """
+    from stillroom.cli.printing import as_json
+
+    budgets = _budgets(_open(ledger))
+    if json:
+        as_json(budgets)
+    else:
+        _show_budgets(budgets)
+
+
+@budget_app.command("set")
+def budget_set(
+    ledger: LedgerFile,
+    epsilon: Annotated[float, typer.Option(help="The most that may ever be spent.")],
+    reason: Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")],
+    delta: Annotated[float, typer.Option(help="Chance that the promise fails.")] = 1e-5,
+    pair: Annotated[
+        str, typer.Option("--for", help="Unit and relation.", metavar="UNIT/RELATION")
+    ] = "record/add-or-remove",
+) -> None:
+    """Set a budget, or change it; every change is a row with its reason.
+
+    Example: stillroom ledger budget set ledger.sqlite --epsilon 2 --reason "first release"
+    """
+    from stillroom.gate import Budget, Ledger
+    from stillroom.vocabulary import Pair
+
+    wanted = Budget(epsilon, delta, Pair.parse(pair))
+    opened = Ledger.open(ledger)
+    opened.set_budget(wanted, reason)
+    typer.echo(f"budget for {wanted.pair}: epsilon {epsilon:g} at delta {delta:g}")
+
+
+@app.command("export")
+def export(
+    ledger: LedgerFile,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A file instead of the terminal.")
+    ] = None,
+) -> None:
+    """Write every row as JSON: no fingerprints, no answers, enough to verify and to price again.
+
+    Example: stillroom ledger export ledger.sqlite -o ledger.json
+    """
+    import json
+
+    from stillroom.errors import BadInput
+    from stillroom.gate.ledger import export as export_ledger
+
+    text = json.dumps(export_ledger(_open(ledger)), indent=1)
+    if output is None:
+        typer.echo(text)
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise BadInput(
+            f"the export cannot be written ({error.strerror})",
+            where=str(output),
+            why="an existing file is never overwritten",
+            remedy="name a new file in a folder that can be written to",
+        ) from None
+    typer.echo(f"exported to {output}")
+
+
+@app.command("verify")
+def verify(
+    ledger: Annotated[Path, typer.Argument(help="A ledger, or an export of one.")],
+    head: Annotated[
+        str | None, typer.Option(help="A head kept elsewhere, NUMBER:HASH; it must be in there.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="A data set, by name or file; it must be this ledger's.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check the chain, the draws and the prices, and price everything again. Exit 4 if not whole.
+
+    Example: stillroom ledger verify ledger.sqlite
+
+    Example: stillroom ledger verify ledger.json --head 12:9f...
+    """
+    from stillroom.cli.printing import as_json, table
+    from stillroom.gate.ledger.verify import check
+    from stillroom.gate.rounding import shown
+
+    report = check(ledger, head=head, data=data)
+    if json:
+        as_json(report)
+        return
+    typer.echo(f"verifies: {report['rows']} rows, {report['blocks']} blocks, head {report['head']}")
+    table(
+        "all blocks priced again, as if they had been fixed beforehand",
+        ("for", "delta", "PLD", "RDP", "certified"),
+        [
+            (
+                line["for"],
+                f"{line['delta']:g}",
+                "-" if line["PLD"] is None else shown(line["PLD"], 3),
+                shown(line["RDP"], 3),
+                shown(line["certified"], 3),
+            )
+            for line in report["prices"]
+        ],
+    )

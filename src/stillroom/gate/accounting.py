@@ -1,0 +1,206 @@
+"""Events to guarantees: PLD by dp_accounting, RDP beside it, the tightest sound one certified.
+
+Every rounding is pessimistic: parameters before pricing, delta for what sampling tables and
+Fourier transforms may hide, epsilon after. A loss that is not a number is an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from stillroom.errors import NumericalDoubt
+from stillroom.gate import loss_distributions, renyi
+from stillroom.gate.events import (
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    Line,
+    RandomisedResponseEvent,
+    SampledGaussianEvent,
+)
+from stillroom.gate.rounding import down, root_down, up
+from stillroom.gate.sampling import TABLE_ERROR
+from stillroom.vocabulary import Guarantee, Pair, Relation, check_delta
+
+DELTAS = (1e-5, 1e-6, 1e-8, 1e-10)
+"""The deltas on every certificate (E5)."""
+
+ROUNDING_VARIANCE = 4
+"""E3: a discrete Gaussian is a rounding of width 2 of the Gaussian of variance sigma^2 - 4."""
+
+ROUNDING_SLACK = 2e-33
+"""E3: what that rounding adds to epsilon a coordinate; 4 exp(-8 pi^2) is below 3e-34."""
+
+TOLERANCE = 0.01
+"""How far discretisation may lift the PLD figure above RDP's before the two contradict."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a list of events costs one pair, as a function of delta.
+
+    Args:
+        pair: the unit and the relation.
+        curve: the Renyi losses on `renyi.ORDERS`; infinity where nothing is proven.
+        lines: the events, equal ones folded.
+    """
+
+    pair: Pair
+    curve: renyi.Curve
+    lines: tuple[Line, ...]
+
+    def guarantee(self, delta: float) -> Guarantee:
+        """The tightest sound epsilon at `delta`, with both accountants' figures.
+
+        Raises:
+            NumericalDoubt: the accountants contradict each other, or a figure is not a number.
+        """
+        check_delta(delta)
+        rdp, pld = self.rdp(delta), self._pld(delta)
+        if math.isnan(rdp) or (pld is not None and math.isnan(pld)):
+            raise _doubt("an accountant returned NaN")
+        if pld is None or rdp < pld:
+            return Guarantee(self.pair, rdp, delta, "RDP", {"PLD": pld, "RDP": rdp})
+        return Guarantee(self.pair, pld, delta, "PLD", {"PLD": pld, "RDP": rdp})
+
+    def epsilon(self, delta: float) -> float:
+        """The certified figure alone."""
+        return self.guarantee(delta).epsilon
+
+    def rdp(self, delta: float) -> float:
+        """The Renyi figure alone: looser, and computed at once."""
+        return self._sound(lambda d: renyi.epsilon(self.curve, d), delta)
+
+    def _pld(self, delta: float) -> float | None:
+        composed = _composed(self.lines, self.pair)
+        if composed is None:
+            return None
+        usable = delta - composed.hidden_delta
+        if usable <= 0:
+            return None
+        pld = self._sound(composed.epsilon, usable)
+        if math.isfinite(pld) and pld > (1 + TOLERANCE) * self.rdp(usable) + TOLERANCE:
+            raise _doubt(f"PLD gives {pld:.6g}, more than RDP's {self.rdp(usable):.6g}")
+        return pld
+
+    def _sound(self, epsilon_at: Callable[[float], float], delta: float) -> float:
+        """Epsilon at `delta` for the laws really sampled, which differ a little from the ideal.
+
+        Tables within t of their law cost delta (1 + e^epsilon) t (E2).
+        """
+        samples = sum(event.noise_samples * count for event, count in self.lines)
+        if not samples:
+            return math.nextafter(epsilon_at(delta), math.inf)
+        largest = math.exp(min(700.0, epsilon_at(delta / 2)))
+        tail = up(samples * TABLE_ERROR * (1 + Fraction(up(largest))))
+        if tail > delta / 2:
+            return math.inf
+        ideal = epsilon_at(down(Fraction(delta) - Fraction(tail)))
+        return math.nextafter(ideal + ROUNDING_SLACK * samples, math.inf)
+
+
+def fold(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """Equal events counted together, in a stable order."""
+    counts: Counter[Event] = Counter()
+    for event, count in lines:
+        counts[event] += count
+    return tuple(sorted(counts.items(), key=lambda line: repr(line[0])))
+
+
+def price(lines: Iterable[Line], pair: Pair) -> Price:
+    """What the lines cost one pair.
+
+    >>> from stillroom.gate.mechanisms import NoisyVotes
+    >>> from stillroom.vocabulary import RECORD
+    >>> votes = NoisyVotes(teachers=250, classes=10, sigma=40)
+    >>> round(price(votes.lines(2000), RECORD).epsilon(1e-5), 2)
+    7.51
+    """
+    folded = fold(lines)
+    curve = renyi.total([renyi.times(_curve(event, pair), count) for event, count in folded])
+    return Price(pair, curve, folded)
+
+
+def pairs_of(lines: Iterable[Line]) -> list[Pair]:
+    """The pairs for which every line has a proven sensitivity."""
+    proven = [
+        set(event.sensitivity.bounds) if hasattr(event, "sensitivity") else set()
+        for event, _ in lines
+    ]
+    return sorted(set.intersection(*proven)) if proven else []
+
+
+@lru_cache(maxsize=1024)
+def _curve(event: Event, pair: Pair) -> renyi.Curve:
+    if isinstance(event, GaussianEvent):
+        distance = event.distance_squared(pair)
+        if distance is not None:
+            return renyi.gaussian(distance, event.sigma_squared)
+    elif isinstance(event, SampledGaussianEvent):
+        norm = event.sensitivity.bounds.get(pair)
+        if norm is not None:
+            return renyi.sampled_gaussian(
+                up(event.rate),
+                _multiplier(event.sigma_squared, norm),
+                change=pair.relation is Relation.CHANGE,
+            )
+    elif isinstance(event, LaplaceEvent):
+        distance = event.sensitivity.bounds.get(pair)
+        if distance is not None:
+            return renyi.pure(up(distance / event.scale))
+    elif isinstance(event, RandomisedResponseEvent):
+        choices = event.sensitivity.bounds.get(pair)
+        if choices is not None:
+            response = renyi.response(up(event.keep), down(_other(event)), event.classes)
+            return renyi.times(response, math.ceil(choices))
+    return renyi.INFINITE
+
+
+def _other(event: RandomisedResponseEvent) -> Fraction:
+    """The probability of each answer that is not the truth."""
+    return (1 - event.keep) / (event.classes - 1)
+
+
+def _multiplier(variance: Fraction, norm_squared: Fraction) -> float:
+    """Noise over sensitivity for the Gaussian of E3, rounded down."""
+    if norm_squared == 0:
+        return math.inf
+    return root_down((variance - ROUNDING_VARIANCE) / norm_squared)
+
+
+@lru_cache(maxsize=256)
+def _composed(lines: tuple[Line, ...], pair: Pair) -> loss_distributions.Composed | None:
+    """The composed privacy loss distribution; None where there is none to compute."""
+    rough = renyi.epsilon(price(lines, pair).curve, 1e-10)
+    if not rough <= loss_distributions.LARGEST_EPSILON:
+        return None
+    composer = loss_distributions.Composer(rough, sum(count for _, count in lines))
+    for event, count in lines:
+        if isinstance(event, GaussianEvent):
+            distance = event.distance_squared(pair)
+            assert distance is not None  # the curve is finite
+            composer.gaussian(event, distance, count)
+        elif isinstance(event, SampledGaussianEvent):
+            multiplier = _multiplier(event.sigma_squared, event.sensitivity.bounds[pair])
+            composer.sampled(event, multiplier, pair.relation, count)
+        elif isinstance(event, LaplaceEvent):
+            composer.laplace(event, event.sensitivity.bounds[pair], count)
+        elif isinstance(event, RandomisedResponseEvent):
+            composer.response(event, math.ceil(event.sensitivity.bounds[pair]) * count)
+        else:
+            return None
+    return composer.composed()
+
+
+def _doubt(what: str) -> NumericalDoubt:
+    return NumericalDoubt(
+        what,
+        where="accounting",
+        why="two accountants of the same events must agree in order; one of them is wrong here",
+        remedy="report the events; until then use a larger delta or more noise",
+    )

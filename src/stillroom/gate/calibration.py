@@ -1,0 +1,82 @@
+"""The smallest noise for a budget, and the most answers for a noise; always the safe side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from stillroom.errors import BadInput
+from stillroom.gate.accounting import Price, price
+from stillroom.gate.events import Line
+from stillroom.vocabulary import Pair, check_delta, check_epsilon
+
+SIGMA_STEPS = 1000
+"""Noise is searched on a grid of thousandths."""
+
+_MOST = 2**62
+
+
+def smallest_sigma(
+    lines_at: Callable[[Fraction], list[Line]], epsilon: float, delta: float, pair: Pair
+) -> Fraction:
+    """The smallest sigma, in thousandths, whose certified epsilon is at most `epsilon`.
+
+    Raises:
+        BadInput: not even the largest noise fits.
+
+    >>> from stillroom.gate.mechanisms import NoisyVotes
+    >>> from stillroom.vocabulary import RECORD
+    >>> float(smallest_sigma(lambda s: NoisyVotes(250, 10, s).lines(200), 1.0, 1e-5, RECORD))
+    74.613
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+
+    def cost(step: int) -> Price:
+        return price(lines_at(Fraction(step, SIGMA_STEPS)), pair)
+
+    def fits(step: int) -> bool:
+        return cost(step).epsilon(delta) <= epsilon
+
+    # What RDP alone allows is a quick upper bound; the certified minimum lies a little below.
+    high = _first(lambda step: cost(step).rdp(delta) <= epsilon, low=0, high=SIGMA_STEPS)
+    low = high * 3 // 4
+    while low and fits(low):
+        low, high = low * 3 // 4, low
+    return Fraction(_first(fits, low, high), SIGMA_STEPS)
+
+
+def most_answers(
+    lines_at: Callable[[int], list[Line]], epsilon: float, delta: float, pair: Pair
+) -> int:
+    """The largest number of answers whose certified epsilon is at most `epsilon`; may be 0.
+
+    >>> from stillroom.gate.mechanisms import NoisyVotes
+    >>> from stillroom.vocabulary import RECORD
+    >>> most_answers(NoisyVotes(250, 10, 40).lines, 1.0, 1e-5, RECORD)
+    57
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+
+    def exceeds(count: int) -> bool:
+        return price(lines_at(count), pair).epsilon(delta) > epsilon
+
+    return _first(exceeds, low=0, high=64) - 1
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest whole number above `low` from which on `holds`; `high` is a first guess."""
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > _MOST:
+            raise BadInput(
+                "no amount of noise reaches this epsilon",
+                where="epsilon",
+                why="the sampling tables and the delta leave no room for so small an epsilon",
+                remedy="ask for a larger epsilon or a larger delta",
+            )
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

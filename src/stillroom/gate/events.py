@@ -1,0 +1,175 @@
+"""What happened, in stable words: small records that any accountant, now or later, can price.
+
+Kinds and versions never change their meaning; a new parameter is a new version; an unknown kind
+is refused. Records go to and from JSON by name, and no name is ever imported from data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from stillroom.errors import UnsupportedEvent
+from stillroom.vocabulary import Norm, Pair, Relation, Sensitivity
+
+
+@dataclass(frozen=True)
+class Event:
+    """The root of all events."""
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with exact numbers as text."""
+        body: dict[str, Any] = {"kind": self.kind, "version": self.version}
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, Sensitivity):
+                body["norm"] = str(value.norm)
+                body["sensitivity"] = {str(p): str(b) for p, b in value.bounds.items()}
+            else:
+                body[part.name] = str(value) if isinstance(value, Fraction) else value
+        return body
+
+    @property
+    def noise_samples(self) -> int:
+        """How many table samples one such event draws, each within 2^-128 of its law (E2)."""
+        return 0
+
+
+@dataclass(frozen=True)
+class GaussianEvent(Event):
+    """Discrete Gaussian noise on every coordinate of an integer vector."""
+
+    kind = "discrete-gaussian"
+    sigma_squared: Fraction
+    coordinates: int
+    sensitivity: Sensitivity
+
+    @property
+    def noise_samples(self) -> int:
+        return self.coordinates
+
+    def distance_squared(self, pair: Pair) -> Fraction | None:
+        """How far the pair can move the vector; None where nothing is proven."""
+        bound = self.sensitivity.bounds.get(pair)
+        if bound is None:
+            return None
+        # A term that changes can swing from one end of its ball to the other (privacy.md 0.1).
+        swings = (
+            self.sensitivity.norm is Norm.CONTRIBUTION_SQUARED and pair.relation is Relation.CHANGE
+        )
+        return 4 * bound if swings else bound
+
+
+@dataclass(frozen=True)
+class SampledGaussianEvent(Event):
+    """Discrete Gaussian noise on a sum over a Poisson sample of the units."""
+
+    kind = "poisson-sampled-discrete-gaussian"
+    rate: Fraction
+    sigma_squared: Fraction
+    coordinates: int
+    sensitivity: Sensitivity
+
+    @property
+    def noise_samples(self) -> int:
+        return self.coordinates
+
+
+@dataclass(frozen=True)
+class LaplaceEvent(Event):
+    """Discrete Laplace noise on every coordinate of an integer vector."""
+
+    kind = "discrete-laplace"
+    scale: Fraction
+    coordinates: int
+    sensitivity: Sensitivity
+
+    @property
+    def noise_samples(self) -> int:
+        # Up to eight base-256 digits each; counted as samples of their own.
+        return 8 * self.coordinates
+
+
+@dataclass(frozen=True)
+class RandomisedResponseEvent(Event):
+    """A nominal answer kept with probability `keep`, else replaced by a uniform other one."""
+
+    kind = "randomised-response"
+    classes: int
+    keep: Fraction
+    sensitivity: Sensitivity
+
+
+@dataclass(frozen=True)
+class NonPrivateEvent(Event):
+    """Something left without protection; every epsilon that includes it is infinite."""
+
+    kind = "non-private"
+    reason: str
+
+
+Line = tuple[Event, int]
+"""An event and how often it happens."""
+
+_KINDS: dict[tuple[str, int], type[Event]] = {
+    (cls.kind, cls.version): cls
+    for cls in (
+        GaussianEvent,
+        SampledGaussianEvent,
+        LaplaceEvent,
+        RandomisedResponseEvent,
+        NonPrivateEvent,
+    )
+}
+
+
+def event_from_json(body: Mapping[str, Any]) -> Event:
+    """The event a JSON object describes.
+
+    Raises:
+        UnsupportedEvent: an unknown kind or version, a missing or unreadable field.
+
+    >>> event_from_json({"kind": "non-private", "version": 1, "reason": "raw mean"})
+    NonPrivateEvent(reason='raw mean')
+    """
+    cls = _KINDS.get((body.get("kind", ""), body.get("version", 0)))
+    if cls is None:
+        raise UnsupportedEvent(
+            f"unknown event {body.get('kind')!r} version {body.get('version')!r}",
+            why="an event that cannot be priced could cost anything",
+            remedy="read it with the version of stillroom that wrote it, or a newer one",
+        )
+    try:
+        return cls(**{part.name: _field(part.name, body) for part in fields(cls)})
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise UnsupportedEvent(
+            f"the {cls.kind} event is incomplete or malformed ({type(error).__name__})",
+            why="a guessed parameter gives a false epsilon",
+            remedy="restore the original record",
+        ) from None
+
+
+def _field(name: str, body: Mapping[str, Any]) -> Any:
+    if name == "sensitivity":
+        bounds = {Pair.parse(p): Fraction(b) for p, b in body["sensitivity"].items()}
+        return Sensitivity(Norm(body["norm"]), bounds)
+    if name in ("coordinates", "classes"):
+        return int(body[name])
+    if name == "reason":
+        return str(body[name])
+    return Fraction(body[name])
+
+
+def lines_to_json(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Lines as JSON objects with a `count`."""
+    return [{**event.to_json(), "count": count} for event, count in lines]
+
+
+def lines_from_json(bodies: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """Lines back from JSON objects."""
+    return [(event_from_json(body), int(body["count"])) for body in bodies]

@@ -1,0 +1,93 @@
+"""A block: mechanisms and counts fixed before the first draw, priced once (L3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stillroom.errors import BudgetExhausted
+from stillroom.gate import renyi
+from stillroom.gate.accounting import DELTAS, Price, pairs_of, price
+from stillroom.gate.events import Line, lines_to_json
+from stillroom.gate.ledger.budget import Totals, fits, share_spent, totals_to_json
+from stillroom.gate.mechanisms.base import Mechanism
+from stillroom.vocabulary import Budget, Guarantee, Pair, Relation, Unit
+
+ALL_PAIRS = tuple(Pair(unit, relation) for unit in Unit for relation in Relation)
+
+Wish = tuple[Mechanism, int]
+"""A mechanism and the most answers it may give."""
+
+
+class PricedBlock:
+    """Wishes and what they cost every pair.
+
+    Args:
+        wishes: mechanisms and counts.
+        noise: "os"; anything else is repeatable and has no finite price (K6).
+        deltas: where the price is wanted, beside the certificate's own.
+    """
+
+    def __init__(self, wishes: Sequence[Wish], noise: str, deltas: Iterable[float]) -> None:
+        self._wishes = wishes
+        self._noise = noise
+        self._deltas = sorted({*DELTAS, *deltas})
+        self._lines: list[Line] = [
+            line for mechanism, count in wishes for line in mechanism.lines(count)
+        ]
+        proven = pairs_of(self._lines) if noise == "os" else []
+        self._prices: dict[Pair, Price] = {pair: price(self._lines, pair) for pair in proven}
+        self._samples = sum(event.noise_samples * count for event, count in self._lines)
+        self._epsilons = {
+            str(pair): {f"{d:g}": _figures(cost.guarantee(d)) for d in self._deltas}
+            for pair, cost in self._prices.items()
+        }
+
+    def _total(self, pair: Pair, before: Totals) -> renyi.Curve:
+        if pair not in before or pair not in self._prices:
+            return renyi.INFINITE
+        return renyi.total([before[pair], self._prices[pair].curve])
+
+    def refuse_unless_it_fits(
+        self, budget: Budget, before: Totals, samples: int, *, first: bool, where: str
+    ) -> None:
+        """Raise BudgetExhausted where the block would break the budget."""
+        alone = (
+            self._prices[budget.pair].epsilon(budget.delta)
+            if budget.pair in self._prices
+            else math.inf
+        )
+        if first and alone <= budget.epsilon:
+            return
+        if fits(self._total(budget.pair, before), samples + self._samples, budget):
+            return
+        used = share_spent(before.get(budget.pair, renyi.INFINITE), budget)
+        raise BudgetExhausted(
+            f"the block (epsilon {alone:.4g} by itself) does not fit the budget of epsilon "
+            f"{budget.epsilon:g} at delta {budget.delta:g}, of which {min(1.0, used):.0%} is spent",
+            where=where,
+            why=f"the promise for {budget.pair} would be broken; nothing was drawn",
+            remedy="ask for fewer answers or more noise (stillroom plan), or raise the budget with "
+            "a reason (stillroom ledger budget set)",
+        )
+
+    def body(self, before: Totals, samples: int) -> dict[str, Any]:
+        """The block's row: what was promised, what it costs, and the totals with it."""
+        totals = {pair: self._total(pair, before) for pair in self._prices}
+        return {
+            "noise": self._noise,
+            "wishes": [{"count": n, **mechanism.describe()} for mechanism, n in self._wishes],
+            "events": lines_to_json(self._lines),
+            "epsilon": self._epsilons,
+            "totals": totals_to_json(
+                {pair: curve for pair, curve in totals.items() if math.isfinite(max(curve))}
+            ),
+            "samples": samples + self._samples,
+        }
+
+
+def _figures(guarantee: Guarantee) -> dict[str, float]:
+    """A guarantee as JSON; an infinite figure is left out."""
+    figures = {"certified": guarantee.epsilon, **guarantee.by_accountant}
+    return {who: e for who, e in figures.items() if e is not None and math.isfinite(e)}

@@ -1,0 +1,344 @@
+"""The ledger: what was promised, reserved and drawn on one set of sensitive records.
+
+It belongs to the data, not to a run (L1): every pipeline on the same records shares its budget.
+Reserve, draw, commit: a block is charged whole before its first draw, a draw's row is on disk
+before its noise exists, a crash counts as spent, and nothing refunds (L2, L3).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from stillroom.errors import BadInput, StillroomError, WrongData
+from stillroom.gate import renyi
+from stillroom.gate.ledger import draws, members
+from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish
+from stillroom.gate.ledger.budget import Totals, share_spent, totals_from_json
+from stillroom.gate.ledger.known import KnownLedgers, rolled_back
+from stillroom.gate.ledger.store import Head, Store, broken
+from stillroom.vocabulary import Budget, Integers, Pair, check_delta
+
+
+class Purpose(StrEnum):
+    """What a ledger is for; every certificate prints it (L5)."""
+
+    RELEASE = "release"
+    BENCHMARK = "benchmark"
+    AUDIT = "audit"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one budget has seen.
+
+    Args:
+        budget: the promise.
+        epsilon: all blocks so far at the budget's delta, had they been fixed beforehand.
+        share: how much of the budget's allowance is used, whatever the order of choices.
+    """
+
+    budget: Budget
+    epsilon: float
+    share: float
+
+
+class Ledger:
+    """A budget that outlives the process and cannot be rewound.
+
+    Guarantee: noise is drawn only for blocks that fit every budget; lost draws stay charged.
+    Assumes: the operator is trusted; see SECURITY.md for what a ledger cannot notice.
+
+    >>> import tempfile; folder = tempfile.mkdtemp()
+    >>> ledger = Ledger.create(folder + "/ledger.sqlite", ids=["a", "b"], purpose="benchmark")
+    >>> ledger.set_budget(Budget(epsilon=1.0, delta=1e-5), reason="first release")
+    >>> ledger.budgets()
+    [Budget(epsilon=1.0, delta=1e-05, pair=record/add-or-remove)]
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        store.check_chain()
+        first = next(store.rows("seq = 1"), None)
+        if first is None or first.kind != "open":
+            raise broken(store.path, 1, "it does not begin with its opening row")
+        self.id: str = first.body["ledger"]
+        self.purpose = Purpose(first.body["purpose"])
+        self._known = KnownLedgers() if self.purpose is Purpose.RELEASE else None
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        *,
+        ids: Iterable[str],
+        persons: Iterable[str] | None = None,
+        purpose: Purpose | str = Purpose.RELEASE,
+    ) -> Ledger:
+        """A new ledger for these records.
+
+        Args:
+            path: where the file will be; its key goes beside it.
+            ids: the ids of the sensitive records.
+            persons: the ids of the persons they belong to, if known.
+            purpose: release, benchmark or audit.
+
+        Raises:
+            WrongData: some records already belong to a known release ledger.
+            BadInput: there is already a file, or no record.
+        """
+        path, purpose = Path(path), _purpose(purpose)
+        records = [str(i) for i in ids]
+        people = None if persons is None else [str(p) for p in persons]
+        if not records:
+            raise BadInput(
+                "a ledger needs at least one record",
+                where=str(path),
+                why="it belongs to its data",
+                remedy="give the ids of the sensitive records",
+            )
+        identity = os.urandom(16).hex()
+        key_file = members.key_path(path)
+        key = members.make_key(key_file)
+
+        def fill(store: Store) -> None:
+            with store.transaction():
+                store.append("open", {"ledger": identity, "purpose": str(purpose)})
+                _add_members(store, members.fingerprints(key, records, people))
+
+        made = [key_file]
+        try:
+            store = Store.create(path, fill)
+            made.append(path)
+            if purpose is Purpose.RELEASE:
+                KnownLedgers().enter(identity, path, records, people)
+            return cls(store)
+        except StillroomError:
+            for file in made:
+                file.unlink()
+            raise
+
+    @classmethod
+    def open(cls, path: str | Path, *, head: Head | None = None, read_only: bool = False) -> Ledger:
+        """An existing ledger, its chain checked.
+
+        Args:
+            path: the file.
+            head: a head kept by a run or a certificate; it must still be in the ledger (L8).
+            read_only: only look; the file is not changed.
+
+        Raises:
+            DoesNotVerify: the chain is broken, or the ledger went back in time.
+        """
+        ledger = cls(Store(Path(path), read_only=read_only))
+        seen = ledger._known.head(ledger.id) if ledger._known else None
+        for known in (head, seen):
+            if known is not None and not ledger._store.contains(known):
+                raise rolled_back(Path(path), known)
+        return ledger
+
+    @property
+    def path(self) -> Path:
+        return self._store.path
+
+    @property
+    def store(self) -> Store:
+        """The rows, for readers."""
+        return self._store
+
+    def head(self) -> Head:
+        """The newest row; keep it where the ledger cannot be, to notice a rollback."""
+        return self._store.head()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._store.close()
+
+    def _remember(self) -> None:
+        if self._known is not None:
+            self._known.advance(self.id, self.head())
+
+    def _key(self) -> bytes:
+        return members.read_key(members.key_path(self.path))
+
+    # -- whose data -------------------------------------------------------------------------
+
+    def recognises(self, ids: Iterable[str]) -> bool:
+        """Whether at least one of these records has been seen before; changes nothing."""
+        prints = members.fingerprints(self._key(), ids)
+        return len(_unseen(self._store, prints)) < len(prints)
+
+    def admit(self, ids: Iterable[str], persons: Iterable[str] | None = None) -> None:
+        """Accept a data set that may have gained and lost records since last time (L1).
+
+        Raises:
+            WrongData: not one record was seen before, or one belongs to another ledger.
+        """
+        records = [str(i) for i in ids]
+        people = None if persons is None else [str(p) for p in persons]
+        if not self.recognises(records):
+            raise WrongData(
+                "not one of these records belongs to the ledger",
+                where=str(self.path),
+                why="the budget of one data set must not pay for another",
+                remedy="open the ledger of this data set, or make one with Ledger.create",
+            )
+        if self._known is not None:
+            self._known.enter(self.id, self.path, records, people)
+        prints = members.fingerprints(self._key(), records, people)
+        if _unseen(self._store, prints):
+            with self._store.transaction():
+                _add_members(self._store, _unseen(self._store, prints))
+        self._remember()
+
+    # -- budgets ----------------------------------------------------------------------------
+
+    def set_budget(self, budget: Budget, reason: str) -> None:
+        """Set or change a budget; the row, with its reason, stays for ever (L9)."""
+        if not reason.strip():
+            raise BadInput(
+                "a budget needs a reason",
+                where="reason",
+                why="whoever reads the certificate must see why it was set or raised",
+                remedy="say in a few words what the budget is for",
+            )
+        with self._store.transaction():
+            self._store.append(
+                "budget",
+                {
+                    "pair": str(budget.pair),
+                    "epsilon": budget.epsilon,
+                    "delta": budget.delta,
+                    "reason": reason.strip(),
+                },
+            )
+        self._remember()
+
+    def budgets(self) -> list[Budget]:
+        """The budgets in force, one a pair."""
+        newest: dict[Pair, Budget] = {}
+        for row in self._store.rows("kind = 'budget'"):
+            pair = Pair.parse(row.body["pair"])
+            newest[pair] = Budget(row.body["epsilon"], row.body["delta"], pair)
+        return [newest[pair] for pair in sorted(newest)]
+
+    def totals(self) -> Totals:
+        """The Renyi losses of all blocks so far, for each pair they are finite for."""
+        row = self._store.last("kind = 'block'")
+        if row is None:
+            return dict.fromkeys(ALL_PAIRS, renyi.NOTHING)
+        return totals_from_json(row.body["totals"])
+
+    def spent(self, pair: Pair, delta: float) -> float:
+        """All blocks so far at `delta`, had they been fixed beforehand."""
+        check_delta(delta)
+        blocks = list(self._store.rows("kind = 'block'"))
+        rdp = renyi.epsilon(self.totals().get(pair, renyi.INFINITE), delta)
+        if len(blocks) == 1:
+            # A single block was priced whole, and the tightest accountant's figure holds.
+            stored = blocks[0].body["epsilon"].get(str(pair), {}).get(f"{delta:g}")
+            return float(stored.get("certified", rdp)) if stored else rdp
+        return rdp
+
+    def standing(self) -> list[Spent]:
+        """Every budget and what it has seen."""
+        totals = self.totals()
+        return [
+            Spent(
+                b, self.spent(b.pair, b.delta), share_spent(totals.get(b.pair, renyi.INFINITE), b)
+            )
+            for b in self.budgets()
+        ]
+
+    # -- reserve, draw, commit --------------------------------------------------------------
+
+    def reserve(
+        self,
+        wishes: Sequence[Wish],
+        *,
+        recipe_hash: str,
+        noise: str,
+        accept_infinite: bool = False,
+    ) -> int:
+        """Charge a whole block, on disk, before anything is drawn; return its number (L3).
+
+        Args:
+            wishes: mechanisms and how many answers each may give.
+            recipe_hash: what the block is for.
+            noise: "os", or "test" for a repeatable stream, which makes the block infinite (K6).
+            accept_infinite: let a block without a finite price pass and spend everything (L5).
+
+        Raises:
+            BadInput: no budget is set.
+            BudgetExhausted: the block does not fit; nothing was drawn.
+        """
+        budgets = self.budgets()
+        if not budgets:
+            raise BadInput(
+                "no budget is set for this data",
+                where=str(self.path),
+                why="without one nobody has decided how much may be told about these records",
+                remedy=f"stillroom ledger budget set {self.path} --epsilon 1 --reason '...'",
+            )
+        # Priced before the file is locked: other processes need not wait for arithmetic.
+        block = PricedBlock(wishes, noise, deltas=[b.delta for b in budgets])
+        with self._store.transaction():
+            earlier = self._store.last("kind = 'block'")
+            before = self.totals()
+            samples = earlier.body["samples"] if earlier else 0
+            if not accept_infinite:
+                for budget in self.budgets():
+                    block.refuse_unless_it_fits(
+                        budget, before, samples, first=earlier is None, where=str(self.path)
+                    )
+            row = self._store.append(
+                "block", {"recipe": recipe_hash, **block.body(before, samples)}
+            )
+        self._remember()
+        return row.seq
+
+    def begin_draw(self, block: int, place: int, wish: Wish, count: int) -> tuple[int, int]:
+        """Write a draw's row before its noise exists.
+
+        Returns the row's number and how many rows may be answered.
+
+        Raises:
+            BudgetExhausted: the block has fewer answers left; nothing was drawn.
+        """
+        return draws.begin(self._store, block, place, wish, count)
+
+    def commit_draw(
+        self, block: int, draw: int, answers: Integers, answered: int, key: str | None
+    ) -> None:
+        """Store the noisy answers and close the draw, in one transaction (L2)."""
+        draws.commit(self._store, block, draw, answers, answered, key)
+
+    def recall(self, key: str) -> tuple[int, int, Integers] | None:
+        """The block, draw and answers stored under a cache key, if any (L7)."""
+        return draws.recall(self._store, key)
+
+
+def _purpose(purpose: Purpose | str) -> Purpose:
+    try:
+        return Purpose(purpose)
+    except ValueError:
+        raise BadInput(
+            f"unknown purpose {purpose!r}",
+            where="purpose",
+            why="a certificate must say what its ledger is for",
+            remedy="use release, benchmark or audit",
+        ) from None
+
+
+def _unseen(store: Store, prints: Sequence[bytes]) -> list[bytes]:
+    seen = "SELECT 1 FROM members WHERE hmac = ?"
+    return [p for p in prints if not store.query(seen, (p,))]
+
+
+def _add_members(store: Store, prints: Sequence[bytes]) -> None:
+    """Enter fingerprints; the chained row holds a digest, never a count of records."""
+    row = store.append("members", {"digest": members.digest(prints)})
+    store.insert_members([(p, row.seq) for p in prints])

@@ -1,0 +1,302 @@
+"""The file behind a ledger: append-only, hash-chained rows in SQLite (WAL, synchronous=FULL).
+
+Row n carries the SHA-256 of row n-1 and of itself, so a changed, removed or reordered row breaks
+the chain. This finds accidents and clumsy edits, not a forger who rewrites the whole file: heads
+kept elsewhere (known.py, run folders, certificates) find that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from stillroom.errors import BadInput, DoesNotVerify, StillroomError
+
+SCHEMA_VERSION = 1
+_APPLICATION_ID = 0x5711100D
+_WAIT_SECONDS = 120.0
+
+_SCHEMA = """
+CREATE TABLE rows (
+    seq INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    block INTEGER,
+    body TEXT NOT NULL,
+    hash TEXT NOT NULL
+);
+CREATE INDEX rows_by_block ON rows (block, kind, seq);
+CREATE INDEX rows_by_kind ON rows (kind, seq);
+CREATE TABLE members (hmac BLOB PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE answers (
+    draw INTEGER PRIMARY KEY,
+    key TEXT,
+    shape TEXT NOT NULL,
+    content BLOB NOT NULL
+);
+CREATE INDEX answers_by_key ON answers (key);
+"""
+
+_GUARDS = "".join(
+    f"CREATE TRIGGER {table}_never_{verb.lower()} BEFORE {verb} ON {table} "
+    f"BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;\n"
+    for table in ("rows", "members", "answers")
+    for verb in ("UPDATE", "DELETE")
+)
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+"""From version n to n + 1. A migration may add tables and columns; it never rewrites a row."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the ledger."""
+
+    seq: int
+    at: str
+    kind: str
+    block: int | None
+    body: dict[str, Any]
+    hash: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """The last row's number and hash: enough to notice a ledger that went back in time."""
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        seq, _, digest = text.partition(":")
+        if not seq.isdigit() or len(digest) != 64:
+            raise BadInput(
+                f"{text!r} is not a ledger head",
+                where="head",
+                why="a head is how a rolled-back ledger is noticed",
+                remedy="copy it from `stillroom ledger show`: NUMBER:HASH",
+            )
+        return cls(int(seq), digest)
+
+
+def canonical(body: Any) -> str:
+    """One spelling for one JSON value, so that a hash is a hash of the meaning."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def row_hash(previous: str, seq: int, at: str, kind: str, block: int | None, body: str) -> str:
+    """The link of one row to all before it."""
+    return hashlib.sha256(canonical([previous, seq, at, kind, block, body]).encode()).hexdigest()
+
+
+class Store:
+    """Rows on disk; many processes may share one file."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._pid = -1
+        self._connection: sqlite3.Connection | None = None
+        with self._explained():
+            version = self._check_header()
+        if version < SCHEMA_VERSION and not read_only:
+            self._migrate(version)
+
+    @classmethod
+    def create(cls, path: Path, fill: Callable[[Store], None]) -> Store:
+        """A new file at `path`, complete or absent: `fill` writes its first rows."""
+        draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        try:
+            connection = sqlite3.connect(draft, isolation_level=None)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.executescript(_SCHEMA + _GUARDS)
+            connection.close()
+            store = cls(draft)
+            fill(store)
+            store.close()
+            os.link(draft, path)  # fails where a file already is, unlike a rename
+        except FileExistsError:
+            raise BadInput(
+                "there is already a file at that place",
+                where=str(path),
+                why="overwriting a ledger would forget what was spent",
+                remedy="open the existing ledger, or choose another place",
+            ) from None
+        finally:
+            for leftover in path.parent.glob(draft.name + "*"):
+                leftover.unlink()
+        return cls(path)
+
+    def _connect(self) -> sqlite3.Connection:
+        # A connection must not be carried over a fork.
+        if self._connection is None or self._pid != os.getpid():
+            mode = "ro" if self.read_only else "rw"
+            connection = sqlite3.connect(
+                f"{self.path.resolve().as_uri()}?mode={mode}",
+                uri=True,
+                isolation_level=None,
+                timeout=_WAIT_SECONDS,
+                check_same_thread=False,
+            )
+            if not self.read_only:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+            self._connection, self._pid = connection, os.getpid()
+        return self._connection
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._connection is not None and self._pid == os.getpid():
+            self._connection.close()
+        self._connection = None
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise BadInput(
+                f"the ledger cannot be read or written ({error})",
+                where=str(self.path),
+                why="without a ledger nothing may be drawn",
+                remedy="check the path, the permissions and the free disk space",
+            ) from None
+        except sqlite3.DatabaseError as error:
+            raise DoesNotVerify(
+                f"the ledger is damaged or is not a ledger ({error})",
+                where=str(self.path),
+                why="a damaged ledger cannot say what was spent",
+                remedy="restore the newest backup; a head kept elsewhere tells whether it is",
+            ) from None
+
+    def _check_header(self) -> int:
+        if not self.path.is_file():
+            raise BadInput(
+                "there is no ledger at that place",
+                where=str(self.path),
+                why="without a ledger nothing may be drawn",
+                remedy="check the path, or make one with stillroom.Ledger.create",
+            )
+        connection = self._connect()
+        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise DoesNotVerify(
+                "the file is a database, but not a ledger",
+                where=str(self.path),
+                why="its rows would mean nothing",
+                remedy="check the path",
+            )
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > SCHEMA_VERSION or version < 1:
+            raise BadInput(
+                f"the ledger has schema version {version}, this stillroom knows {SCHEMA_VERSION}",
+                where=str(self.path),
+                why="rows of an unknown version could be misread",
+                remedy="upgrade stillroom",
+            )
+        return version
+
+    def _migrate(self, version: int) -> None:
+        with self.transaction() as connection:
+            for step in range(version, SCHEMA_VERSION):
+                MIGRATIONS[step](connection)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, one writer at a time, on disk when it ends."""
+        with self._explained():
+            connection = self._connect()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def append(self, kind: str, body: dict[str, Any], block: int | None = None) -> Row:
+        """Add a row; only inside a transaction."""
+        connection = self._connect()
+        assert connection.in_transaction
+        last = connection.execute("SELECT seq, hash FROM rows ORDER BY seq DESC LIMIT 1").fetchone()
+        seq, previous = (last[0] + 1, last[1]) if last else (1, "")
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        text = canonical(body)
+        digest = row_hash(previous, seq, at, kind, block, text)
+        connection.execute(
+            "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", (seq, at, kind, block, text, digest)
+        )
+        return Row(seq, at, kind, block, body, digest)
+
+    def insert_members(self, members: list[tuple[bytes, int]]) -> None:
+        """Add fingerprints; only inside a transaction."""
+        connection = self._connect()
+        assert connection.in_transaction
+        connection.executemany("INSERT INTO members VALUES (?, ?)", members)
+
+    def rows(self, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
+        """Rows in order; `where` is a condition of this package, never of a user."""
+        with self._explained():
+            query = f"SELECT seq, at, kind, block, body, hash FROM rows WHERE {where} ORDER BY seq"
+            for seq, at, kind, block, body, digest in self._connect().execute(query, values):
+                yield Row(seq, at, kind, block, json.loads(body), digest)
+
+    def last(self, where: str, values: tuple[Any, ...] = ()) -> Row | None:
+        """The newest row that fulfils `where`."""
+        order = f"seq = (SELECT MAX(seq) FROM rows WHERE {where})"
+        return next(self.rows(order, values), None)
+
+    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """A read of the other tables."""
+        with self._explained():
+            return self._connect().execute(sql, values).fetchall()
+
+    def head(self) -> Head:
+        """The newest row."""
+        row = self.last("1")
+        if row is None:
+            raise broken(self.path, 0, "it has no rows")
+        return Head(row.seq, row.hash)
+
+    def contains(self, head: Head) -> bool:
+        """Whether the ledger still holds the row a head names."""
+        return self.query("SELECT hash FROM rows WHERE seq = ?", (head.seq,)) == [(head.hash,)]
+
+    def check_chain(self) -> None:
+        """Recompute every link.
+
+        Raises:
+            DoesNotVerify: a row was changed, removed, added or reordered.
+        """
+        previous, expected = "", 1
+        with self._explained():
+            query = "SELECT seq, at, kind, block, body, hash FROM rows ORDER BY seq"
+            for seq, at, kind, block, body, digest in self._connect().execute(query):
+                if seq != expected or row_hash(previous, seq, at, kind, block, body) != digest:
+                    raise broken(self.path, expected, "the chain of hashes breaks")
+                previous, expected = digest, seq + 1
+
+
+def broken(path: Path | str, seq: int, what: str) -> StillroomError:
+    """The error for a ledger that was tampered with."""
+    return DoesNotVerify(
+        f"the ledger does not verify at row {seq}: {what}",
+        where=str(path),
+        why="an altered ledger may hide what was spent, so no epsilon can be vouched for",
+        remedy="restore the newest backup; do not release anything from this ledger",
+    )

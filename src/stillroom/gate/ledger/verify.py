@@ -1,0 +1,224 @@
+"""Check a ledger, or an export of one, and price it again by today's accountants."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from stillroom.data import load
+from stillroom.errors import BadInput, DoesNotVerify, WrongData
+from stillroom.gate import renyi
+from stillroom.gate.accounting import price
+from stillroom.gate.events import Line, lines_from_json
+from stillroom.gate.ledger import members
+from stillroom.gate.ledger.blocks import ALL_PAIRS
+from stillroom.gate.ledger.budget import totals_from_json
+from stillroom.gate.ledger.known import rolled_back
+from stillroom.gate.ledger.ledger import Ledger
+from stillroom.gate.ledger.store import Head, Row, broken, canonical, row_hash
+from stillroom.vocabulary import RECORD, Guarantee, Pair
+
+EXPORT_FORMAT = "stillroom ledger export"
+EXPORT_VERSION = 1
+_CLOSE = 1e-9
+
+
+def export(ledger: Ledger) -> dict[str, Any]:
+    """Every row as JSON, without fingerprints and answers: enough to check and to re-price."""
+    return {
+        "format": EXPORT_FORMAT,
+        "version": EXPORT_VERSION,
+        "rows": [asdict(row) for row in ledger.store.rows()],
+    }
+
+
+def rows_of_export(document: Mapping[str, Any], where: str) -> list[Row]:
+    """The rows of an export, their chain checked.
+
+    Raises:
+        DoesNotVerify: it is not an export, or a row was changed.
+    """
+    known = (document.get("format"), document.get("version")) == (EXPORT_FORMAT, EXPORT_VERSION)
+    try:
+        rows = [Row(**row) for row in document["rows"]] if known else None
+    except (KeyError, TypeError):
+        rows = None
+    if rows is None:
+        raise DoesNotVerify(
+            "the file is not a ledger export of a known version",
+            where=where,
+            why="its rows cannot be read with certainty",
+            remedy="make it again with `stillroom ledger export`",
+        )
+    previous = ""
+    for number, row in enumerate(rows, 1):
+        text = canonical(row.body)
+        digest = row_hash(previous, row.seq, row.at, row.kind, row.block, text)
+        if row.seq != number or digest != row.hash:
+            raise broken(where, number, "the chain of hashes breaks")
+        previous = digest
+    return rows
+
+
+def verify(ledger: Ledger) -> None:
+    """Check everything a ledger says of itself: chain, members, answers, draws and prices.
+
+    Raises:
+        DoesNotVerify: something does not fit; the message names the row.
+    """
+    store = ledger.store
+    store.check_chain()
+    verify_rows(store.rows(), str(ledger.path))
+    for row in store.rows("kind = 'members'"):
+        stored = [m for (m,) in store.query("SELECT hmac FROM members WHERE seq = ?", (row.seq,))]
+        if members.digest(stored) != row.body["digest"]:
+            raise broken(ledger.path, row.seq, "the register of records was changed")
+    for row in store.rows("kind = 'commit'"):
+        found = store.query("SELECT content FROM answers WHERE draw = ?", (row.body["draw"],))
+        if [hashlib.sha256(content).hexdigest() for (content,) in found] != [row.body["answers"]]:
+            raise broken(ledger.path, row.seq, "the stored answers were changed")
+
+
+def verify_rows(rows: Iterable[Row], where: str) -> None:
+    """Draws have paid blocks, commits have draws, and prices are what the events cost."""
+    blocks: dict[int, Row] = {}
+    drawn: dict[tuple[int, int], int] = {}
+    open_draws: dict[int, Row] = {}
+    totals = dict.fromkeys(ALL_PAIRS, renyi.NOTHING)
+    for row in rows:
+        if row.kind == "block":
+            blocks[row.seq] = row
+            totals = _check_block(row, totals, where)
+        elif row.kind == "draw":
+            wish = row.body["wish"]
+            if row.block not in blocks:
+                raise broken(where, row.seq, "a draw has no block")
+            taken = drawn.get((row.block, wish), 0) + row.body["count"]
+            if taken > blocks[row.block].body["wishes"][wish]["count"]:
+                raise broken(where, row.seq, "more was drawn than the block paid for")
+            drawn[row.block, wish] = taken
+            open_draws[row.seq] = row
+        elif row.kind == "commit":
+            draw = open_draws.pop(row.body["draw"], None)
+            if draw is None or draw.block != row.block:
+                raise broken(where, row.seq, "a commit has no draw")
+            if row.body["answered"] > draw.body["allowance"]:
+                raise broken(where, row.seq, "more was answered than the draw allowed")
+
+
+def _check_block(
+    row: Row, before: Mapping[Pair, renyi.Curve], where: str
+) -> dict[Pair, renyi.Curve]:
+    lines = lines_from_json(row.body["events"]) if row.body["noise"] == "os" else []
+    stated = totals_from_json(row.body["totals"])
+    for pair, curve in stated.items():
+        if pair not in before:
+            raise broken(where, row.seq, f"the total for {pair} forgets an infinite block")
+        true = renyi.total([before[pair], price(lines, pair).curve])
+        if any(s < t * (1 - _CLOSE) for s, t in zip(curve, true, strict=True)):
+            raise broken(where, row.seq, f"the total for {pair} is less than the events cost")
+        if row.body["noise"] != "os":
+            raise broken(where, row.seq, "a block of repeatable noise has a finite price")
+    for pair_text, by_delta in row.body["epsilon"].items():
+        cost = price(lines, Pair.parse(pair_text))
+        for delta, figures in by_delta.items():
+            stated_epsilon = figures.get("certified", math.inf)
+            if stated_epsilon < cost.epsilon(float(delta)) * (1 - 1e-3) - 1e-6:
+                raise broken(where, row.seq, f"epsilon at delta {delta} is less than it costs")
+    return stated
+
+
+def reprice(rows: Iterable[Row], pair: Pair, delta: float) -> Guarantee:
+    """All blocks together by today's accountants, as if they had been fixed beforehand.
+
+    Raises:
+        UnsupportedEvent: an event no accountant here knows.
+    """
+    lines: list[Line] = []
+    for row in rows:
+        if row.kind == "block":
+            if row.body["noise"] != "os":
+                return Guarantee(pair, math.inf, delta, "none", {"PLD": None, "RDP": math.inf})
+            lines += lines_from_json(row.body["events"])
+    return price(lines, pair).guarantee(delta)
+
+
+def check(path: Path, *, head: str | None = None, data: str | None = None) -> dict[str, Any]:
+    """Verify a ledger or an export at `path` and price it again.
+
+    Args:
+        path: the file.
+        head: a head kept elsewhere that must still be in there.
+        data: a data set, by name or file, that must be the ledger's.
+
+    Raises:
+        DoesNotVerify: it is not whole, or it went back in time.
+        WrongData: the data belong to another ledger.
+    """
+    known = Head.parse(head) if head is not None else None
+    exported = _read_export(path)
+    if exported is not None:
+        rows = rows_of_export(exported, str(path))
+        verify_rows(rows, str(path))
+        if known is not None and known not in [Head(row.seq, row.hash) for row in rows]:
+            raise rolled_back(path, known)
+        if data is not None:
+            raise BadInput(
+                "an export holds no fingerprints of records",
+                where=str(path),
+                why="so it cannot tell whether the data are its own",
+                remedy="verify the ledger itself",
+            )
+    else:
+        ledger = Ledger.open(path, head=known, read_only=True)
+        verify(ledger)
+        rows = list(ledger.store.rows())
+        if data is not None and not ledger.recognises(load(data).ids):
+            raise WrongData(
+                "not one of these records belongs to the ledger",
+                where=str(path),
+                why="the budget of one data set must not pay for another",
+                remedy="verify with the data set the ledger was made for",
+            )
+    return _report(rows)
+
+
+def _read_export(path: Path) -> dict[str, Any] | None:
+    """The JSON document at `path`; None where the file is no JSON."""
+    try:
+        with path.open("rb") as file:
+            if file.read(1) != b"{":
+                return None
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    except ValueError:
+        document = {}
+    return document if isinstance(document, dict) else {}
+
+
+def _report(rows: Sequence[Row]) -> dict[str, Any]:
+    budgets = {(row.body["pair"], row.body["delta"]) for row in rows if row.kind == "budget"}
+    prices = []
+    for pair, delta in sorted(budgets) or [(str(RECORD), 1e-5)]:
+        again = reprice(rows, Pair.parse(pair), delta)
+        figures = {"certified": again.epsilon, **again.by_accountant}
+        prices.append({"for": pair, "delta": delta, **figures})
+    return {
+        "rows": len(rows),
+        "blocks": sum(row.kind == "block" for row in rows),
+        "lost_answers": lost_draws(rows),
+        "head": str(Head(rows[-1].seq, rows[-1].hash)),
+        "prices": prices,
+    }
+
+
+def lost_draws(rows: Sequence[Row]) -> int:
+    """Answers whose draw was never committed: charged, and never drawn again (L2)."""
+    committed = {row.body["draw"] for row in rows if row.kind == "commit"}
+    return sum(row.body["count"] for row in rows if row.kind == "draw" and row.seq not in committed)

@@ -1,0 +1,147 @@
+"""Privacy loss distributions by dp_accounting, with the traps of its arithmetic closed.
+
+Connect-the-dots discretisation (Doroshenko et al. 2022) is pessimistic; the Fourier transforms
+that compose it are not exact, and what they may hide is handed back as delta.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dp_accounting import NeighboringRelation
+from dp_accounting.pld import common
+from dp_accounting.pld import privacy_loss_distribution as pld
+
+from stillroom.gate.events import (
+    GaussianEvent,
+    LaplaceEvent,
+    RandomisedResponseEvent,
+    SampledGaussianEvent,
+)
+from stillroom.gate.rounding import down, root_down, up
+from stillroom.vocabulary import Norm, Relation
+
+LARGEST_EPSILON = 500.0
+"""Beyond, a loss distribution fills the memory and RDP is close enough."""
+
+LARGEST_DISCRETE_SIGMA = 2000
+"""Beyond, the exact discrete law fills the memory; the bound of E3 costs 1e-6 of epsilon there."""
+
+FOURIER_ERROR = 2.0**-52
+"""Delta that one composition may lose to rounding in the Fourier transforms.
+
+Measured on discrete Gaussians against the exact value the loss stays below 2^-56 a composition;
+without this allowance epsilon is too small by 0.03 at delta 1e-12 after 20,000 compositions.
+"""
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A composed distribution and the delta its arithmetic may hide."""
+
+    distribution: Any
+    hidden_delta: float
+
+    def epsilon(self, delta: float) -> float:
+        """Epsilon at `delta`, as dp_accounting finds it."""
+        return float(self.distribution.get_epsilon_for_delta(delta))
+
+
+class Composer:
+    """Collects events and composes their distributions on one grid.
+
+    Args:
+        rough_epsilon: an estimate of the result, to choose the grid.
+        compositions: how many events there are.
+    """
+
+    def __init__(self, rough_epsilon: float, compositions: int) -> None:
+        # Pessimism grows like compositions x interval^2 and stays below 1e-4; the grid keeps
+        # between some thousand and some million points.
+        fine = min(1e-4, math.sqrt(1e-4 / max(1, compositions)), rough_epsilon / 2000)
+        self._interval = max(fine, rough_epsilon / 5e5, 1e-7)
+        self._parts: list[Any] = []
+        self._transforms = 0
+        self._folded_gaussian = Fraction(0)
+
+    def _add(self, part: Any, count: int) -> None:
+        self._parts.append(part.self_compose(count) if count > 1 else part)
+        self._transforms += count
+
+    def gaussian(self, event: GaussianEvent, distance_squared: Fraction, count: int) -> None:
+        """Unit moves by the exact discrete law; anything else by E3, folded into one Gaussian."""
+        if distance_squared == 0:
+            return
+        small = event.sigma_squared <= LARGEST_DISCRETE_SIGMA**2
+        if event.sensitivity.norm is Norm.STEPS and small:
+            part = pld.from_discrete_gaussian_mechanism(
+                root_down(event.sigma_squared),
+                1,
+                value_discretization_interval=self._interval,
+                use_connect_dots=True,
+            )
+            self._add(part, math.ceil(distance_squared) * count)
+        else:
+            self._folded_gaussian += count * distance_squared / (event.sigma_squared - 4)
+
+    def sampled(
+        self, event: SampledGaussianEvent, multiplier: float, relation: Relation, count: int
+    ) -> None:
+        """The native pairs of dp_accounting: a folded sensitivity would be wrong here (E4)."""
+        if math.isinf(multiplier):
+            return
+        native = (
+            NeighboringRelation.REPLACE_ONE
+            if relation is Relation.CHANGE
+            else NeighboringRelation.ADD_OR_REMOVE_ONE
+        )
+        part = pld.from_gaussian_mechanism(
+            multiplier,
+            value_discretization_interval=self._interval,
+            sampling_prob=up(event.rate),
+            neighboring_relation=native,
+        )
+        self._add(part, count)
+
+    def laplace(self, event: LaplaceEvent, distance: Fraction, count: int) -> None:
+        """The exact law where one coordinate moves; any pure mechanism otherwise."""
+        if distance == 0:
+            return
+        if distance <= 1 or event.coordinates == 1:
+            part = pld.from_discrete_laplace_mechanism(
+                up(1 / event.scale),
+                math.ceil(distance),
+                value_discretization_interval=self._interval,
+                use_connect_dots=True,
+            )
+        else:
+            loss = common.DifferentialPrivacyParameters(up(distance / event.scale), 0)
+            part = pld.from_privacy_parameters(loss, value_discretization_interval=self._interval)
+        self._add(part, count)
+
+    def response(self, event: RandomisedResponseEvent, count: int) -> None:
+        """k-ary randomised response; its noise parameter is k (1 - keep) / (k - 1)."""
+        if count == 0:
+            return
+        part = pld.from_randomized_response(
+            down(event.classes * (1 - event.keep) / (event.classes - 1)),
+            event.classes,
+            value_discretization_interval=self._interval,
+            neighboring_relation=NeighboringRelation.REPLACE_ONE,
+        )
+        self._add(part, count)
+
+    def composed(self) -> Composed:
+        """Everything so far, composed."""
+        if self._folded_gaussian:
+            part = pld.from_gaussian_mechanism(
+                root_down(1 / self._folded_gaussian), value_discretization_interval=self._interval
+            )
+            self._add(part, 1)
+        whole = pld.identity(value_discretization_interval=self._interval)
+        for part in self._parts:
+            whole = whole.compose(part)
+        return Composed(whole, (self._transforms + len(self._parts)) * FOURIER_ERROR)

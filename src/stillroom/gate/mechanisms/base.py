@@ -1,0 +1,83 @@
+"""What every mechanism is: a frozen description that knows its event, its sampler and its law."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from stillroom.errors import BadInput
+from stillroom.gate.entropy import Entropy
+from stillroom.gate.events import Line
+from stillroom.vocabulary import Integers, Sensitivity, Unit
+
+_LARGEST_VALUE = 2**61
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """A frozen description of one way through the gate."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> Sensitivity:
+        """The sensitivity that is paid for; a Bounded that may move further is refused."""
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> int:
+        """Numbers in one row of the value."""
+
+    @abstractmethod
+    def lines(self, count: int) -> list[Line]:
+        """The events of at most `count` answers."""
+
+    @abstractmethod
+    def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
+        """Noisy answers to the rows of `value`, answering at most `allowance` of them."""
+
+    def check(self, value: Integers) -> None:
+        """Refuse a value that cannot have the declared sensitivity."""
+        if value.ndim != 2 or value.shape[1] != self.coordinates:
+            raise BadInput(
+                f"{self.name} takes rows of {self.coordinates} integers, got shape {value.shape}",
+                why="the block was paid for rows of that width",
+                remedy="give an array of shape (answers, coordinates)",
+            )
+        if value.size and (value.max() > _LARGEST_VALUE or value.min() < -_LARGEST_VALUE):
+            raise BadInput(
+                f"a value given to {self.name} is too large",
+                why="adding noise could wrap around 64-bit integers",
+                remedy="use a coarser grid",
+            )
+
+    def capacity(self, count: int) -> int:
+        """How many of `count` asked rows may be answered at most."""
+        return count
+
+    def answered(self, answers: Integers) -> int:
+        """How many rows of a drawn result really were answered."""
+        return len(answers)
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON object that identifies the mechanism; part of cache keys and blocks."""
+        body: dict[str, Any] = {"mechanism": self.name}
+        for part in fields(self):
+            value = getattr(self, part.name)
+            body[part.name] = str(value) if isinstance(value, (Fraction, Unit)) else value
+        return body
+
+
+def check_count(what: str, value: int, smallest: int = 1) -> int:
+    """A whole number that is large enough, or a clear refusal."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
+        raise BadInput(
+            f"{what} must be a whole number of at least {smallest}, got {value!r}",
+            where=what,
+            why="a guessed size would give a false epsilon",
+            remedy=f"give {what} as a whole number",
+        )
+    return value

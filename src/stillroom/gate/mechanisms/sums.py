@@ -1,0 +1,164 @@
+"""Noisy integer counts and noisy sums of integer-grid vectors, also over a Poisson sample.
+
+Claim: see discrete_gaussian.py and discrete_laplace.py for the noise. In a sum each unit's own
+term lies in a ball of squared radius `squared_norm`: adding or removing it moves the sum by the
+radius, changing it by the diameter. Over a Poisson sample of rate q the native pairs of
+dp_accounting are used (E4), with the Gaussian of variance sigma^2 - 4 (E3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from stillroom.errors import BadInput
+from stillroom.gate.entropy import Entropy
+from stillroom.gate.events import GaussianEvent, LaplaceEvent, Line, SampledGaussianEvent
+from stillroom.gate.mechanisms import discrete_gaussian, discrete_laplace
+from stillroom.gate.mechanisms.base import Mechanism, check_count
+from stillroom.gate.mechanisms.discrete_gaussian import check_sigma
+from stillroom.vocabulary import Integers, Norm, Pair, Relation, Sensitivity, Unit
+
+
+def _own_units(unit: Unit) -> list[Pair]:
+    return [Pair(unit, relation) for relation in Relation]
+
+
+def _twice_if_changed(bound: int, unit: Unit) -> dict[Pair, Fraction]:
+    """A changed unit leaves its old counts and joins new ones."""
+    change = {Relation.ADD_OR_REMOVE: 1, Relation.CHANGE: 2}
+    return {pair: Fraction(bound * change[pair.relation]) for pair in _own_units(unit)}
+
+
+@dataclass(frozen=True)
+class NoisyCounts(Mechanism):
+    """Integer counts, of which one unit moves at most `steps` by one each, with Gaussian noise.
+
+    >>> NoisyCounts(sigma=3, width=10, steps=1).lines(1)[0][0].kind
+    'discrete-gaussian'
+    """
+
+    name = "noisy-counts"
+    sigma: Fraction
+    width: int
+    steps: int = 1
+    unit: Unit = Unit.RECORD
+
+    def __post_init__(self) -> None:
+        check_count("width", self.width)
+        check_count("steps", self.steps)
+        object.__setattr__(self, "sigma", check_sigma(self.sigma))
+
+    @property
+    def coordinates(self) -> int:
+        return self.width
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(Norm.STEPS, _twice_if_changed(self.steps, self.unit))
+
+    def lines(self, count: int) -> list[Line]:
+        return [(GaussianEvent(self.sigma * self.sigma, self.width, self.sensitivity), count)]
+
+    def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
+        drawn = discrete_gaussian.noise(entropy, self.sigma, value.size)
+        return value + drawn.reshape(value.shape)
+
+
+@dataclass(frozen=True)
+class LaplaceCounts(Mechanism):
+    """Integer counts that one unit moves by at most `l1` in all, with discrete Laplace noise."""
+
+    name = "laplace-counts"
+    scale: Fraction
+    width: int
+    l1: int = 1
+    unit: Unit = Unit.RECORD
+
+    def __post_init__(self) -> None:
+        check_count("width", self.width)
+        check_count("l1", self.l1)
+        object.__setattr__(self, "scale", check_sigma(self.scale, "scale"))
+        if self.scale > 2**50:
+            raise BadInput(
+                "the scale is above 2^50",
+                where="scale",
+                why="the noise would not fit 64-bit integers",
+                remedy="use a coarser grid",
+            )
+
+    @property
+    def coordinates(self) -> int:
+        return self.width
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(Norm.L1, _twice_if_changed(self.l1, self.unit))
+
+    def lines(self, count: int) -> list[Line]:
+        return [(LaplaceEvent(self.scale, self.width, self.sensitivity), count)]
+
+    def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
+        drawn = discrete_laplace.noise(entropy, self.scale, value.size)
+        return value + drawn.reshape(value.shape)
+
+
+@dataclass(frozen=True)
+class GaussianSum(Mechanism):
+    """A sum of integer-grid vectors with Gaussian noise, over all units or a Poisson sample.
+
+    Guarantee: one unit (record or person), added, removed or changed.
+    Assumes: each unit's own term has a squared norm of at most `squared_norm`, checked in integers.
+
+    Args:
+        sigma: noise in grid units, above 2 (E3).
+        width: coordinates of the vector.
+        squared_norm: square of the largest norm of one term, in grid units.
+        rate: probability that a unit is in the sample; 1 for all units.
+    """
+
+    name = "gaussian-sum"
+    sigma: Fraction
+    width: int
+    squared_norm: int
+    rate: Fraction = Fraction(1)
+    unit: Unit = Unit.RECORD
+
+    def __post_init__(self) -> None:
+        check_count("width", self.width)
+        check_count("squared_norm", self.squared_norm)
+        object.__setattr__(self, "sigma", check_sigma(self.sigma))
+        object.__setattr__(self, "rate", Fraction(self.rate))
+        if self.sigma <= 2:
+            raise BadInput(
+                f"sigma is {float(self.sigma):g} grid units, and must exceed 2",
+                where="sigma",
+                why="on so coarse a grid the discrete noise is not covered by the Gaussian price",
+                remedy="use a finer grid: more grid units for the same noise",
+            )
+        if not 0 < self.rate <= 1:
+            raise BadInput(
+                f"the sampling rate must lie in (0, 1], got {self.rate}",
+                where="rate",
+                why="a mis-stated rate gives a false epsilon",
+                remedy="give the rate as an exact fraction such as 1/100",
+            )
+
+    @property
+    def coordinates(self) -> int:
+        return self.width
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        bounds = {pair: Fraction(self.squared_norm) for pair in _own_units(self.unit)}
+        return Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
+
+    def lines(self, count: int) -> list[Line]:
+        variance = self.sigma * self.sigma
+        if self.rate == 1:
+            return [(GaussianEvent(variance, self.width, self.sensitivity), count)]
+        return [(SampledGaussianEvent(self.rate, variance, self.width, self.sensitivity), count)]
+
+    def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
+        drawn = discrete_gaussian.noise(entropy, self.sigma, value.size)
+        return value + drawn.reshape(value.shape)

@@ -1,0 +1,107 @@
+"""Renyi losses on one fixed grid of integer orders, and their conversion to epsilon.
+
+Curves add up, so the ledger can keep one a block without re-pricing anything (L3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from stillroom.gate.rounding import up
+
+ORDERS: tuple[int, ...] = (
+    *range(2, 65),
+    *(72, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 768, 1024),
+)
+
+Curve = tuple[float, ...]
+
+NOTHING: Curve = tuple(0.0 for _ in ORDERS)
+INFINITE: Curve = tuple(math.inf for _ in ORDERS)
+
+
+def gaussian(distance_squared: Fraction, variance: Fraction) -> Curve:
+    """A Gaussian shifted by D: order a loses a D^2 / (2 variance) (Mironov 2017, Proposition 7).
+
+    Holds for the discrete Gaussian too (Canonne, Kamath, Steinke 2020, Theorem 14).
+    """
+    rho = distance_squared / (2 * variance)
+    return tuple(up(order * rho) for order in ORDERS)
+
+
+def _sampled(rate: float, multiplier: float, order: int) -> float:
+    """Poisson-sampled Gaussian, integer order (Mironov, Talwar, Zhang 2019, Theorem 5)."""
+    i = np.arange(order + 1, dtype=np.float64)
+    terms = (
+        gammaln(order + 1)
+        - gammaln(i + 1)
+        - gammaln(order - i + 1)
+        + i * math.log(rate)
+        + (order - i) * math.log1p(-rate)
+        + (i * i - i) / (2 * multiplier**2)
+    )
+    return max(0.0, float(logsumexp(terms))) / (order - 1)
+
+
+def sampled_gaussian(rate: float, multiplier: float, *, change: bool) -> Curve:
+    """A Gaussian sum over a Poisson sample, one unit added or removed, or changed.
+
+    A change goes through the data set without the unit, by the weak triangle inequality
+    D_a(P|Q) <= (a - 1/2)/(a - 1) D_2a(P|R) + D_(2a-1)(R|Q) (Mironov 2017, Proposition 11).
+    """
+    if not change:
+        return tuple(_sampled(rate, multiplier, order) for order in ORDERS)
+    return tuple(
+        (a - 0.5) / (a - 1) * _sampled(rate, multiplier, 2 * a)
+        + _sampled(rate, multiplier, 2 * a - 1)
+        for a in ORDERS
+    )
+
+
+def response(keep: float, other: float, classes: int) -> Curve:
+    """k-ary randomised response: two answers swap their probabilities, the rest stay."""
+    truth, lie = math.log(keep), math.log(other)
+    rest = math.log((classes - 2) * other) if classes > 2 else -math.inf
+    swapped = [
+        logsumexp([a * truth + (1 - a) * lie, a * lie + (1 - a) * truth, rest]) / (a - 1)
+        for a in ORDERS
+    ]
+    return tuple(min(truth - lie, max(0.0, float(loss))) for loss in swapped)
+
+
+def pure(epsilon: float) -> Curve:
+    """Any epsilon-DP mechanism: no worse than binary randomised response at that epsilon."""
+    return response(1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon)), 2)
+
+
+def total(curves: Iterable[Sequence[float]]) -> Curve:
+    """Composition: losses add up, order by order, rounded up."""
+    sums = [math.fsum(column) for column in zip(*curves, strict=True)]
+    return tuple(math.nextafter(s, math.inf) for s in sums) if sums else NOTHING
+
+
+def times(curve: Sequence[float], count: int) -> Curve:
+    """`count` times the same loss."""
+    return tuple(
+        math.nextafter(loss * count, math.inf) if loss and count else 0.0 for loss in curve
+    )
+
+
+def conversion(order: int, delta: float) -> float:
+    """What turning a loss of this order into epsilon adds (Canonne et al. 2020, Prop. 12)."""
+    return math.log1p(-1 / order) - math.log(delta * order) / (order - 1)
+
+
+def epsilon(curve: Sequence[float], delta: float) -> float:
+    """The smallest epsilon at `delta` over the orders; never negative, never NaN.
+
+    >>> round(epsilon(times(gaussian(Fraction(2), Fraction(1600)), 2000), 1e-5), 2)
+    8.09
+    """
+    best = min(loss + conversion(order, delta) for order, loss in zip(ORDERS, curve, strict=True))
+    return max(0.0, math.nextafter(best, math.inf)) if any(curve) else 0.0
