@@ -64,8 +64,7 @@ class VotingTeachers:
                 why="a teacher without records only ever gives its default answer",
                 remedy="use fewer teachers than records",
             )
-        owners = data.ids if data.persons is None else data.persons
-        shard = shards(owners, count, key)
+        shard = shards(data.units, count, key)
         inputs = _features(data.x)
         targets = np.eye(len(data.classes))[data.y] - 1 / len(data.classes)
         penalty = _RIDGE * np.eye(inputs.shape[1])

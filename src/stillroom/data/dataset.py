@@ -1,0 +1,284 @@
+"""A data set: records, labels, names of records and of the persons behind them."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import BadInput
+
+CONTENT_ID = "sha256:"
+"""How an id made from the content begins; an id from a column begins otherwise."""
+
+LARGEST_INTEGER = 2**53
+"""Beyond it a feature is no exact float64, and two different records would share an id."""
+
+MOST_CLASSES = 65536
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Records with labels, unique ids and, where known, the person each record belongs to.
+
+    Guarantee: an id depends on its own record alone. Without given ids it is the SHA-256 of the
+    record's numbers, label and person, plus an occurrence number among equal ones. So reordering
+    the records keeps the set of ids, adding or removing one changes no other id, and the same
+    numbers read from another file format or data type keep theirs. Nothing here is computed over
+    several records: no mean, no scale, no list of classes.
+
+    Assumes: `classes` was fixed without looking at the records. A class may be absent.
+
+    Args:
+        x: the records, first axis first; integers and floats stay as given.
+        y: the label of each record, an integer from 0 to the number of classes - 1.
+        classes: the names of the classes (or how many there are), from the recipe or the caller.
+        ids: one unique name for each record; made from the content when left out.
+        persons: the name of the person each record belongs to, if known.
+        name: what to call the data set in messages.
+
+    Raises:
+        BadInput: the parts do not fit together, or a record cannot be used.
+
+    >>> pets = Dataset([[0, 1], [2, 3]], [1, 0], classes=("cat", "dog"), name="pets")
+    >>> pets, len(pets), pets.shape
+    (Dataset('pets', shape=(2,), classes=2), 2, (2,))
+    >>> pets.select([1]).y
+    array([0])
+    """
+
+    x: npt.NDArray[Any]
+    y: npt.NDArray[np.int64]
+    classes: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    persons: tuple[str, ...] | None = None
+    name: str = "unnamed"
+
+    def __post_init__(self) -> None:
+        def settle(field: str, value: object) -> None:
+            object.__setattr__(self, field, value)
+
+        settle("classes", class_names(self.classes, self.name))
+        settle("x", _read_only(_checked_features(_array(self.x, "records", self.name), self.name)))
+        settle("y", _read_only(_checked_labels(self.y, self)))
+        if self.persons is not None:
+            settle("persons", _names(self.persons, "persons", self))
+        if len(self.ids):
+            settle("ids", _names(self.ids, "ids", self))
+            _refuse_twins(self.ids, self.name)
+        else:
+            settle("ids", tuple(_content_ids(self)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one record."""
+        return self.x.shape[1:]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What must stay together: the persons where they are known, else the ids."""
+        return self.ids if self.persons is None else self.persons
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __repr__(self) -> str:
+        # Not the number of records: under add-or-remove it is itself sensitive.
+        return f"Dataset({self.name!r}, shape={self.shape}, classes={len(self.classes)})"
+
+    def select(self, which: npt.ArrayLike) -> Dataset:
+        """The chosen records under their old ids; unlike a new data set it may be empty.
+
+        Args:
+            which: a mask with one truth value a record, or positions without repeats.
+
+        Raises:
+            BadInput: the mask has another length, or a position is unknown or given twice.
+        """
+        chosen = np.asarray(which)
+        if chosen.dtype == bool and chosen.shape == (len(self),):
+            chosen = np.flatnonzero(chosen)
+        elif chosen.size == 0 and chosen.dtype != bool:
+            chosen = np.zeros(0, dtype=np.int64)
+        fits = chosen.ndim == 1 and chosen.dtype.kind in "iu"
+        if not fits or np.any(chosen < 0) or np.any(chosen >= len(self)):
+            raise BadInput(
+                "a selection must be a mask of the data set's length or known positions",
+                where=self.name,
+                remedy="give one truth value a record, or positions from 0 up",
+            )
+        if len(np.unique(chosen)) != len(chosen):
+            raise BadInput(
+                "a selection names a record twice",
+                where=self.name,
+                why="a record that counts twice moves an answer twice as far",
+                remedy="name each position once",
+            )
+        part = copy.copy(self)
+        object.__setattr__(part, "x", _read_only(self.x[chosen]))
+        object.__setattr__(part, "y", _read_only(self.y[chosen]))
+        object.__setattr__(part, "ids", tuple(self.ids[i] for i in chosen))
+        if self.persons is not None:
+            object.__setattr__(part, "persons", tuple(self.persons[i] for i in chosen))
+        return part
+
+
+def class_names(classes: int | Sequence[str] | None, where: str = "classes") -> tuple[str, ...]:
+    """The names of the classes, from their names or their count.
+
+    Raises:
+        BadInput: there are fewer than two, too many, or a name is empty or repeated.
+
+    >>> class_names(3)
+    ('0', '1', '2')
+    """
+    if isinstance(classes, int) and 2 <= classes <= MOST_CLASSES:
+        return tuple(str(i) for i in range(classes))
+    if isinstance(classes, int) or classes is None or isinstance(classes, str) or not classes:
+        raise BadInput(
+            "the classes are not known",
+            where=where,
+            why="classes counted in sensitive data would themselves give records away",
+            remedy=f"say how many there are (2 to {MOST_CLASSES}), such as 10, or list their names",
+        )
+    names = tuple(classes)
+    proper = all(isinstance(name, str) and name.strip() for name in names)
+    if not proper or len(set(names)) != len(names) or not 2 <= len(names) <= MOST_CLASSES:
+        raise BadInput(
+            "class names must be two or more different, non-empty texts",
+            where=where,
+            why="a label must point to exactly one class",
+            remedy="list each class once, such as cat,dog",
+        )
+    return names
+
+
+def _array(values: object, kind: str, where: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError):
+        raise BadInput(
+            f"the {kind} do not all have the same shape",
+            where=where,
+            remedy="bring them all to one shape before making a data set",
+        ) from None
+
+
+def _checked_features(x: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
+    if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
+        raise BadInput(
+            f"records must be numbers of at most 64 bits, not {x.dtype}",
+            where=where,
+            why="other types cannot be trained on, and Python objects can carry anything",
+            remedy="convert the records to integers or float64",
+        )
+    if x.ndim < 2 or x.size == 0:
+        raise BadInput(
+            "there are no records, or a record has no features",
+            where=where,
+            remedy="give an array whose first axis is the records and that has features after it",
+        )
+    rows = x.reshape(len(x), -1)
+    if x.dtype.kind == "f":
+        usable = np.isfinite(rows).all(axis=1)
+        flaw, remedy = "not a finite number", "remove or repair records with NaN or infinity"
+    elif x.dtype.kind in "iu" and x.dtype.itemsize == 8:
+        usable = ((rows <= LARGEST_INTEGER) & (rows >= -LARGEST_INTEGER)).all(axis=1)
+        flaw, remedy = "an integer beyond 2^53", "scale the features down"
+    else:
+        return x
+    if not usable.all():
+        raise BadInput(
+            f"a feature is {flaw}",
+            where=f"{where}, record {int(np.argmin(usable))}",
+            why="it would spoil every sum it enters, and clipping cannot bound it",
+            remedy=remedy,
+        )
+    return x
+
+
+def _checked_labels(labels: object, dataset: Dataset) -> npt.NDArray[np.int64]:
+    y = _array(labels, "labels", dataset.name)
+    if y.dtype.kind not in "iu" or y.ndim != 1:
+        raise BadInput(
+            f"labels must be one integer a record, not {y.ndim} axes of {y.dtype}",
+            where=dataset.name,
+            remedy="number the classes from 0 and give one label a record",
+        )
+    _same_length(len(y), "labels", dataset)
+    known = (y >= 0) & (y < len(dataset.classes))
+    if not known.all():
+        raise BadInput(
+            f"a label is outside 0 to {len(dataset.classes) - 1}",
+            where=f"{dataset.name}, record {int(np.argmin(known))}",
+            why="the recipe's classes decide what may be counted, not the data",
+            remedy="correct the label, or declare more classes",
+        )
+    return y.astype(np.int64)
+
+
+def _names(values: Any, kind: str, dataset: Dataset) -> tuple[str, ...]:
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    _same_length(len(listed), kind, dataset)
+    for position, name in enumerate(listed):
+        text = isinstance(name, str) and name.strip() and "\0" not in name
+        if not text and (not isinstance(name, int) or isinstance(name, bool)):
+            raise BadInput(
+                f"one of the {kind} is empty, or neither an integer nor plain text",
+                where=f"{dataset.name}, record {position}",
+                why="records without a name of their own cannot be followed from run to run",
+                remedy=f"fill in the {kind}, or leave them out altogether",
+            )
+    return tuple(str(name) for name in listed)
+
+
+def _same_length(length: int, kind: str, dataset: Dataset) -> None:
+    if length != len(dataset.x):
+        raise BadInput(
+            f"there are not as many {kind} as records",
+            where=dataset.name,
+            why="every record needs its own, in the same order",
+            remedy=f"check that records and {kind} come from the same file or the same part",
+        )
+
+
+def _refuse_twins(ids: tuple[str, ...], where: str) -> None:
+    seen: set[str] = set()
+    for position, name in enumerate(ids):
+        if name in seen:
+            raise BadInput(
+                "an id occurs twice",
+                where=f"{where}, record {position}",
+                why="two records under one id would be charged and protected as one",
+                remedy="make the ids unique; if they name persons, give them as persons instead",
+            )
+        seen.add(name)
+
+
+def _content_ids(dataset: Dataset) -> Iterator[str]:
+    seen: Counter[str] = Counter()
+    persons = dataset.persons or ("",) * len(dataset)
+    for start in range(0, len(dataset), BLOCK):
+        rows = dataset.x[start : start + BLOCK].reshape(-1, int(np.prod(dataset.shape)))
+        # One number format for all files; adding 0 turns the other zero, -0.0, into 0.0.
+        numbers = rows.astype("<f8") + 0.0
+        for offset, row in enumerate(numbers):
+            digest = hashlib.sha256(row.tobytes())
+            digest.update(int(dataset.y[start + offset]).to_bytes(8, "little"))
+            digest.update(persons[start + offset].encode("utf-8", "surrogatepass"))
+            content = digest.hexdigest()
+            yield f"{CONTENT_ID}{content}-{seen[content]}"
+            seen[content] += 1
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,292 @@
+"""Readers of data files: IDX, npz, CSV, and the digits that come with scikit-learn.
+
+Every reader checks all it reads and says where a file is wrong, never what stands there. Files
+are told apart by their first bytes, not by how they are called.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.data.dataset import Dataset, class_names
+from stillroom.errors import BadInput
+
+Classes = int | Sequence[str] | None
+IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+DIGITS = tuple("0123456789")
+MOST_AXES = 8
+CHUNK = 1 << 20
+
+
+def digits() -> Dataset:
+    """The 8x8 handwritten digits inside scikit-learn: real scans, no download.
+
+    Raises:
+        BadInput: scikit-learn is not installed.
+
+    >>> digits()
+    Dataset('digits', shape=(8, 8), classes=10)
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise BadInput(
+            "the digits come with scikit-learn, which is not installed",
+            where="digits",
+            remedy="pip install 'stillroom[train]'",
+        ) from None
+    bunch = load_digits()
+    return Dataset(bunch.images.astype(np.uint8), bunch.target, DIGITS, name="digits")
+
+
+def read_idx(images_path: str | Path, labels_path: str | Path, classes: Classes) -> Dataset:
+    """Read the IDX format of MNIST, plain or gzipped, any of its six number types.
+
+    Args:
+        images_path: the file of records.
+        labels_path: the file of labels, in the same order.
+        classes: names of the classes, or how many there are.
+
+    Raises:
+        BadInput: a file is missing, truncated, has trailing bytes or is not IDX; or the two files
+            do not fit together.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     images, labels = Path(folder) / "images", Path(folder) / "labels"
+    ...     _ = images.write_bytes(bytes([0, 0, 8, 2] + [0, 0, 0, 2] + [0, 0, 0, 3] + [9] * 6))
+    ...     _ = labels.write_bytes(bytes([0, 0, 8, 1] + [0, 0, 0, 2] + [1, 0]))
+    ...     read_idx(images, labels, classes=10).x
+    array([[9, 9, 9],
+           [9, 9, 9]], dtype=uint8)
+    """
+    names = class_names(classes, str(images_path))
+    x, y = _idx_array(Path(images_path)), _idx_array(Path(labels_path))
+    return Dataset(x, y, names, name=str(images_path))
+
+
+def read_npz(path: str | Path, classes: Classes, part: str | None = None) -> Dataset:
+    """Read `x`, `y` and, if there, `ids` and `persons` from an npz file; never unpickles.
+
+    Args:
+        path: the file.
+        classes: names of the classes, or how many there are.
+        part: `"train"` reads `x_train`, `y_train`, `ids_train` and `persons_train`, and so on.
+
+    Raises:
+        BadInput: the file is no readable npz, lacks an array, or needs a part to be chosen.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder) / "scans.npz", x_test=np.eye(2), y_test=[0, 2])
+    ...     read_npz(Path(folder) / "scans.npz", classes=3, part="test").y
+    array([0, 2])
+    """
+    names = class_names(classes, str(path))
+    ending = "" if part is None else f"_{part}"
+    with _opened_npz(Path(path)) as arrays:
+        parts = _parts(arrays.files)
+        if part not in parts:
+            choice = " or ".join(f"part={p!r}" for p in parts if p) or "no part"
+            raise BadInput(
+                f"the file has no arrays x{ending} and y{ending}",
+                where=str(path),
+                remedy=f"ask for {choice}" if parts else "save arrays called x and y",
+            )
+        x, y = arrays[f"x{ending}"], arrays[f"y{ending}"]
+        ids, persons = (
+            np.atleast_1d(arrays[kind + ending]).tolist() if kind + ending in arrays.files else None
+            for kind in ("ids", "persons")
+        )
+    return Dataset(x, y, names, ids or (), persons, str(path))
+
+
+def npz_parts(path: str | Path) -> tuple[str | None, ...]:
+    """The parts an npz file holds: None for plain `x` and `y`, else `train`, `test` and the like.
+
+    Raises:
+        BadInput: the file is no readable npz.
+    """
+    with _opened_npz(Path(path)) as arrays:
+        return _parts(arrays.files)
+
+
+def read_csv(
+    path: str | Path,
+    classes: Classes,
+    label: str = "label",
+    id: str | None = None,
+    person: str | None = None,
+) -> Dataset:
+    """Read a CSV file with a header line; every column without another role is a feature.
+
+    Args:
+        path: the file, UTF-8, plain or gzipped.
+        classes: names of the classes as the label column spells them, or how many there are (the
+            labels are then 0, 1, 2 and so on).
+        label: the column of labels.
+        id: the column of record ids, if there is one.
+        person: the column that names the person of a record, if there is one.
+
+    Raises:
+        BadInput: a column is missing, a cell is no number, a label is no declared class, or a
+            line has too few or too many cells. The line is named, the cell's content is not.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "visits.csv").write_text("age,label\\n52,ill\\n37,well\\n")
+    ...     read_csv(Path(folder) / "visits.csv", classes=("well", "ill")).y
+    array([1, 0])
+    """
+    names = class_names(classes, str(path))
+    number_of = {name: number for number, name in enumerate(names)}
+    numbers, labels = array("d"), array("q")
+    texts: dict[str, list[str]] = {"ids": [], "persons": []}
+    with _opened(Path(path)) as stream:
+        lines = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+        header = next(lines, [])
+        roles = {"ids": id, "persons": person, "labels": label}
+        place = {role: _column(header, c, str(path)) for role, c in roles.items() if c is not None}
+        features = [i for i in range(len(header)) if i not in place.values()]
+        for cells in lines:
+            if not cells:
+                continue
+            where = f"{path}, line {lines.line_num}"
+            if len(cells) != len(header):
+                raise BadInput(
+                    "a line has not as many cells as the header has columns",
+                    where=where,
+                    remedy="repair the line; text with commas needs quotes",
+                )
+            try:
+                numbers.extend([float(cells[i]) for i in features])
+            except ValueError:
+                raise BadInput(
+                    "a feature is not a number",
+                    where=where,
+                    remedy="turn text columns into numbers, or name them as label, id or person",
+                ) from None
+            if cells[place["labels"]] not in number_of:
+                raise BadInput(
+                    "a label is not among the given classes",
+                    where=where,
+                    why="the recipe's classes decide what may be counted, not the data",
+                    remedy="list all class names as the label column spells them",
+                )
+            labels.append(number_of[cells[place["labels"]]])
+            for role, kept in texts.items():
+                if role in place:
+                    kept.append(cells[place[role]])
+    x = np.array(numbers).reshape(len(labels), len(features))
+    persons = tuple(texts["persons"]) if person is not None else None
+    return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path))
+
+
+def file_kind(path: str | Path) -> str:
+    """`idx`, `npz` or `csv`, from the first bytes of the file.
+
+    Raises:
+        BadInput: the file cannot be read.
+    """
+    with _opened(Path(path)) as stream:
+        start = stream.read(3)
+    if start[:2] == b"PK":
+        return "npz"
+    return "idx" if start[:2] == b"\0\0" else "csv"
+
+
+def _column(header: list[str], wanted: str, where: str) -> int:
+    if header.count(wanted) != 1:
+        # The header is not quoted: without a header line it would be somebody's record.
+        raise BadInput(
+            f"the first line does not hold exactly one column called {wanted!r}",
+            where=f"{where}, line 1",
+            remedy="put column names in the first line, and say which one holds the labels "
+            "(and ids or persons, if any)",
+        )
+    return header.index(wanted)
+
+
+def _parts(arrays: Sequence[str]) -> tuple[str | None, ...]:
+    if "x" in arrays and "y" in arrays:
+        return (None,)
+    return tuple(p for p in ("train", "test") if f"x_{p}" in arrays and f"y_{p}" in arrays)
+
+
+def _idx_array(path: Path) -> npt.NDArray[Any]:
+    with _opened(path) as stream:
+        magic = stream.read(4)
+        known = len(magic) == 4 and magic[:2] == b"\0\0" and magic[2] in IDX_TYPES
+        if not known or not 1 <= magic[3] <= MOST_AXES:
+            raise BadInput(
+                "the file does not start like an IDX file",
+                where=str(path),
+                remedy="give the IDX file itself, plain or gzipped, not an archive around it",
+            )
+        dtype = np.dtype(IDX_TYPES[magic[2]])
+        sizes = stream.read(4 * magic[3])
+        shape = [int(size) for size in np.frombuffer(sizes[: len(sizes) // 4 * 4], dtype=">u4")]
+        expected = math.prod(shape) * dtype.itemsize
+        # Read in chunks: a broken header may promise more than any memory holds.
+        body = bytearray()
+        while len(body) <= expected and (chunk := stream.read(CHUNK)):
+            body += chunk
+    if expected == 0 or len(shape) != magic[3] or len(body) != expected:
+        longer = len(shape) == magic[3] and len(body) > expected
+        raise BadInput(
+            f"the file is {'longer' if longer else 'shorter'} than its header says",
+            where=str(path),
+            why="records would be cut or shifted against their labels",
+            remedy="get the file again; it may be an unfinished copy",
+        )
+    return np.frombuffer(body, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            if zipped:
+                with gzip.open(raw) as unzipped:
+                    yield unzipped  # type: ignore[misc]
+            else:
+                yield raw
+    except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as fault:
+        # Only the system's own words are passed on: other messages may quote the file.
+        reason = fault.strerror if isinstance(fault, OSError) else None
+        raise BadInput(
+            f"the file cannot be read ({reason or 'it is damaged or of another kind'})",
+            where=str(path),
+            remedy="check the path and the permissions, or get the file again",
+        ) from None
+
+
+@contextmanager
+def _opened_npz(path: Path) -> Iterator[Any]:
+    try:
+        with _opened(path) as stream, np.load(stream, allow_pickle=False) as arrays:
+            yield arrays
+    except BadInput:
+        raise
+    except Exception:
+        # On a damaged header numpy fails in a dozen ways, from SyntaxError to SystemError.
+        raise BadInput(
+            "the file is not an npz of plain arrays",
+            where=str(path),
+            why="Python objects in a file can run code when they are read",
+            remedy="save the arrays with numpy.savez, as numbers or text",
+        ) from None

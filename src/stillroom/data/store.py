@@ -1,0 +1,248 @@
+"""The data home: where imported data sets live, and how a name becomes a data set."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace as with_changes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stillroom.data.catalogue import KNOWN, fresh_folder, present
+from stillroom.data.dataset import Dataset, class_names
+from stillroom.data.readers import (
+    Classes,
+    digits,
+    file_kind,
+    npz_parts,
+    read_csv,
+    read_idx,
+    read_npz,
+)
+from stillroom.errors import BadInput
+
+VERSION = 1
+META = "meta.json"
+WHOLE = "all"
+"""The name of the only part of a data set that has no official train and test parts."""
+
+Parts = dict[str, Dataset]
+
+
+def home() -> Path:
+    """The data home: $STILLROOM_HOME, else the user's own data folder."""
+    if own := os.environ.get("STILLROOM_HOME"):
+        return Path(own)
+    shared = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(shared) / "stillroom"
+
+
+def save(
+    data: Dataset | Mapping[str, Dataset],
+    name: str,
+    root: Path | None = None,
+    replace: bool = False,
+) -> Path:
+    """Keep a data set, or its train and test part, under a name in the data home.
+
+    Guarantee: the folder appears whole or not at all, readable by its owner alone.
+
+    Args:
+        data: a data set, or `{"train": ..., "test": ...}` with the same classes.
+        name: small letters, digits, dots, dashes and underscores.
+        root: the data home, if not the usual one.
+        replace: whether a data set of that name may be replaced.
+
+    Raises:
+        BadInput: the name cannot be used or is taken, or the parts are not alike.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = save(digits(), "scans", Path(folder))
+    ...     load("scans", root=Path(folder))
+    Dataset('scans', shape=(8, 8), classes=10)
+    """
+    parts = {WHOLE: data} if isinstance(data, Dataset) else dict(data)
+    target = (root or home()) / "data" / name
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", name) or name in KNOWN:
+        raise BadInput(
+            f"a data set cannot be called {name!r}",
+            where="name",
+            why="names become folders, and built-in names keep their meaning",
+            remedy="use small letters, digits, dots, dashes and underscores, and no built-in name",
+        )
+    if target.exists() and not replace:
+        raise BadInput(
+            f"a data set called {name!r} is there already",
+            where=str(target),
+            why="runs and ledgers that use it would silently see other records",
+            remedy="choose another name, or say that it may be replaced (--replace)",
+        )
+    if len({(part.classes, part.shape) for part in parts.values()}) != 1:
+        raise BadInput(
+            "the parts differ in their classes or in the shape of their records",
+            where=name,
+            remedy="save them under two names",
+        )
+    with fresh_folder(target) as folder:
+        for part, dataset in parts.items():
+            arrays: dict[str, Any] = {"x": dataset.x, "y": dataset.y, "ids": dataset.ids}
+            if dataset.persons is not None:
+                arrays["persons"] = dataset.persons
+            np.savez_compressed(folder / f"{part}.npz", **arrays)
+        meta = {
+            "version": VERSION,
+            "format": "npz",
+            "classes": next(iter(parts.values())).classes,
+            "parts": list(parts),
+        }
+        (folder / META).write_text(json.dumps(meta, indent=1) + "\n")
+    return target
+
+
+def load(
+    name_or_path: str | Path,
+    classes: Classes = None,
+    part: str | None = None,
+    labels: str | Path | None = None,
+    root: Path | None = None,
+) -> Dataset:
+    """The data set of that name, or the one in that file.
+
+    Args:
+        name_or_path: a built-in name, an imported name, or a file (npz, CSV with a `label`
+            column, or IDX).
+        classes: needed for a file; for a name they are known and, if given, compared.
+        part: `"train"` or `"test"`, where the data set has official parts.
+        labels: the file of labels that belongs to an IDX file.
+        root: the data home, if not the usual one.
+
+    Raises:
+        BadInput: nothing is found, a part must be chosen, or the data cannot be used.
+
+    >>> load("digits")
+    Dataset('digits', shape=(8, 8), classes=10)
+    >>> load("digit", root=Path("an empty home"))
+    Traceback (most recent call last):
+        ...
+    stillroom.errors.BadInput: no data set and no file is called 'digit'. \
+What to do: did you mean 'digits'? Known: digits, fashion-mnist, mnist.
+    """
+    parts = load_parts(name_or_path, classes, labels=labels, root=root)
+    wanted = WHOLE if part is None else part
+    if wanted not in parts:
+        known = " or ".join(f"part={p!r}" for p in parts if p != WHOLE)
+        raise BadInput(
+            f"the data set has no part {wanted!r}",
+            where=str(name_or_path),
+            remedy=f"ask for {known}" if known else "ask for no part: it has not been split",
+        )
+    return parts[wanted]
+
+
+def load_parts(
+    name_or_path: str | Path,
+    classes: Classes = None,
+    *,
+    labels: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    root: Path | None = None,
+) -> Parts:
+    """All parts of a data set: `all`, or `train` and `test`; arguments as in `load`.
+
+    Args:
+        columns: for a CSV file, which columns are `label`, `id` and `person`.
+
+    Raises:
+        BadInput: as in `load`.
+    """
+    folder, name = root or home(), str(name_or_path)
+    if name in KNOWN or name in imported(folder):
+        parts = _known(name, folder) if name in KNOWN else _imported(name, folder)
+        names = next(iter(parts.values())).classes
+        given = None if classes is None else class_names(classes)
+        if given not in (None, names) and classes != len(names):
+            raise BadInput(
+                f"the data set has {len(names)} classes with names of its own",
+                where=name,
+                why="a label would mean another class than the recipe says",
+                remedy=f"leave the classes out, or give: {', '.join(names)}",
+            )
+        return parts
+    if not Path(name).is_file():
+        raise _not_found(name, folder)
+    return _read_file(Path(name), classes, labels, columns or {})
+
+
+def imported(root: Path) -> tuple[str, ...]:
+    """The names of the imported data sets, sorted."""
+    folders = (path.parent.name for path in (root / "data").glob(f"*/{META}"))
+    return tuple(sorted(name for name in folders if name not in KNOWN))
+
+
+def _known(name: str, root: Path) -> Parts:
+    known = KNOWN[name]
+    if known.fetch is None:
+        return {WHOLE: digits()}
+    files = present(name, root)
+    if not files:
+        raise BadInput(
+            f"{name} is not in the data home yet, or its files are not the published ones",
+            where=str(root / "data" / name),
+            remedy=f"run `stillroom data import {name}`",
+        )
+    return {
+        part: with_changes(read_idx(x, y, known.classes), name=name)
+        for part, (x, y) in files.items()
+    }
+
+
+def _imported(name: str, root: Path) -> Parts:
+    folder = root / "data" / name
+    try:
+        meta = json.loads((folder / META).read_text())
+        known = meta["version"] == VERSION and meta["format"] == "npz"
+        parts, classes = list(meta["parts"]), tuple(meta["classes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise BadInput(
+            "the data set was kept by another version, or its description is damaged",
+            where=str(folder / META),
+            remedy=f"import it again: `stillroom data import FILE --name {name} --replace`",
+        )
+    return {
+        part: with_changes(read_npz(folder / f"{part}.npz", classes), name=name) for part in parts
+    }
+
+
+def _read_file(
+    path: Path, classes: Classes, labels: str | Path | None, columns: Mapping[str, str]
+) -> Parts:
+    kind = "idx" if labels is not None else file_kind(path)
+    if kind == "npz":
+        return {part or WHOLE: read_npz(path, classes, part) for part in npz_parts(path)}
+    if kind == "csv":
+        return {WHOLE: read_csv(path, classes, **columns)}
+    if labels is None:
+        raise BadInput(
+            "an IDX file of records needs its file of labels",
+            where=str(path),
+            remedy="name the file of labels too (--labels)",
+        )
+    return {WHOLE: read_idx(path, labels, classes)}
+
+
+def _not_found(name: str, root: Path) -> BadInput:
+    names = sorted([*KNOWN, *imported(root)])
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else "check the name or the path. "
+    return BadInput(
+        f"no data set and no file is called {name!r}",
+        remedy=f"{hint}Known: {', '.join(names)}",
+    )
