@@ -25,7 +25,7 @@ from stillroom.gate.events import (
 )
 from stillroom.gate.rounding import down, root_down, up
 from stillroom.gate.sampling import TABLE_ERROR
-from stillroom.vocabulary import Guarantee, Pair, Relation, check_delta
+from stillroom.vocabulary import Guarantee, Norm, Pair, Relation, check_delta
 
 DELTAS = (1e-5, 1e-6, 1e-8, 1e-10)
 """The deltas on every certificate (E5)."""
@@ -140,7 +140,10 @@ def _curve(event: Event, pair: Pair) -> renyi.Curve:
     if isinstance(event, GaussianEvent):
         distance = event.distance_squared(pair)
         if distance is not None:
-            return renyi.gaussian(distance, event.sigma_squared)
+            # The same law as the PLD prices, so that the two figures can be compared.
+            exact = event.sensitivity.norm is Norm.STEPS
+            variance = event.sigma_squared - (0 if exact else ROUNDING_VARIANCE)
+            return renyi.gaussian(distance, variance)
     elif isinstance(event, SampledGaussianEvent):
         norm = event.sensitivity.bounds.get(pair)
         if norm is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from stillroom.errors import UnsupportedEvent
+from stillroom.errors import BadInput, UnsupportedEvent
 from stillroom.vocabulary import Norm, Pair, Relation, Sensitivity
 
 
@@ -146,7 +146,7 @@ def event_from_json(body: Mapping[str, Any]) -> Event:
         )
     try:
         return cls(**{part.name: _field(part.name, body) for part in fields(cls)})
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except (BadInput, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise UnsupportedEvent(
             f"the {cls.kind} event is incomplete or malformed ({type(error).__name__})",
             why="a guessed parameter gives a false epsilon",

@@ -28,7 +28,7 @@ def filter_order(budget: Budget) -> tuple[int, int, float]:
     """The order that allows the most Gaussian noise, its place in the grid, and its allowance.
 
     >>> filter_order(Budget(epsilon=1.0, delta=1e-5))[0]
-    20
+    18
     """
     delta = budget.delta * (1 - _TABLE_SHARE)
     allowances = [budget.epsilon - renyi.conversion(order, delta) for order in renyi.ORDERS]

@@ -1,0 +1,156 @@
+"""Every mechanism with its law and its worst neighbours, worked out apart from the package."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import reduce
+
+import numpy as np
+
+from privacy.conformance import Case
+from stillroom.gate import (
+    UNANSWERED,
+    ConfidentVotes,
+    GaussianSum,
+    LaplaceCounts,
+    NoisyArgmax,
+    NoisyCounts,
+    NoisyVotes,
+    RandomisedResponse,
+)
+from stillroom.vocabulary import Pair, Relation
+
+SIGMA = Fraction(5, 2)
+REACH = 40
+
+
+def gaussian(sigma: float, centre: int = 0, reach: int = REACH) -> np.ndarray:
+    x = np.arange(-reach, reach + 1) - centre
+    whole = np.arange(-40 * int(sigma + 1), 40 * int(sigma + 1) + 1)
+    return np.exp(-(x**2) / (2 * sigma**2)) / np.exp(-(whole**2) / (2 * sigma**2)).sum()
+
+
+def laplace(scale: float, centre: int = 0, reach: int = 400) -> np.ndarray:
+    x = np.abs(np.arange(-reach, reach + 1) - centre)
+    a = np.exp(-1 / scale)
+    return (1 - a) / (1 + a) * a**x
+
+
+def joint(*laws: np.ndarray) -> np.ndarray:
+    return reduce(np.multiply.outer, laws)
+
+
+def as_law(pmf: np.ndarray, centre: int = 0) -> dict[int, float]:
+    reach = len(pmf) // 2
+    return {centre + x: float(pmf[x + reach]) for x in range(-reach, reach + 1)}
+
+
+def first_column(answers: np.ndarray) -> np.ndarray:
+    return answers[:, 0]
+
+
+def one_vote_moves(pair: Pair):
+    s = float(SIGMA)
+    return joint(gaussian(s, 1), gaussian(s, 0)), joint(gaussian(s, 0), gaussian(s, 1))
+
+
+VOTES = np.array([[6, 3, 1]])
+
+
+def votes() -> Case:
+    mechanism = NoisyVotes(teachers=10, classes=3, sigma=SIGMA)
+    return Case(mechanism, VOTES, first_column, as_law(gaussian(2.5), 6), one_vote_moves)
+
+
+def argmax_law(counts: np.ndarray, sigma: float) -> np.ndarray:
+    """P(each class has the most noisy votes, the first of equals), by summing the joint law."""
+    pmfs = [gaussian(sigma, int(c)) for c in counts]
+    whole = joint(*pmfs)
+    place = np.indices(whole.shape)
+    winner = place.argmax(axis=0)
+    return np.array([whole[winner == k].sum() for k in range(len(counts))])
+
+
+def argmax() -> Case:
+    mechanism = NoisyArgmax(teachers=10, classes=3, sigma=SIGMA)
+    law = dict(enumerate(argmax_law(VOTES[0], 2.5)))
+    return Case(mechanism, VOTES, lambda answers: answers, law, one_vote_moves)
+
+
+def confident() -> Case:
+    mechanism = ConfidentVotes(
+        teachers=10,
+        classes=3,
+        sigma=SIGMA,
+        threshold=5,
+        threshold_sigma=Fraction(3),
+        most_answers=10**6,
+    )
+    passes = gaussian(3.0, 6)[REACH + 5 :].sum()
+    law = {k: float(p * passes) for k, p in enumerate(argmax_law(VOTES[0], 2.5))}
+    law[UNANSWERED] = float(1 - passes)
+
+    def worlds(pair: Pair):
+        one, other = one_vote_moves(pair)
+        return joint(gaussian(3.0, 1), one), joint(gaussian(3.0, 0), other)
+
+    return Case(mechanism, VOTES, lambda answers: answers, law, worlds)
+
+
+def counts() -> Case:
+    mechanism = NoisyCounts(sigma=SIGMA, width=2)
+
+    def worlds(pair: Pair):
+        if pair.relation is Relation.CHANGE:
+            return one_vote_moves(pair)
+        return gaussian(2.5, 1), gaussian(2.5, 0)
+
+    return Case(mechanism, np.array([[4, 9]]), first_column, as_law(gaussian(2.5), 4), worlds)
+
+
+def laplace_counts() -> Case:
+    mechanism = LaplaceCounts(scale=Fraction(3), width=1, l1=2)
+
+    def worlds(pair: Pair):
+        return laplace(3.0, 4 if pair.relation is Relation.CHANGE else 2), laplace(3.0)
+
+    return Case(mechanism, np.array([[5]]), first_column, as_law(laplace(3.0), 5), worlds)
+
+
+def gaussian_sum(rate: Fraction) -> Case:
+    radius, sigma, q = 6, 8.0, float(rate)
+    mechanism = GaussianSum(Fraction(8), width=1, squared_norm=radius**2, rate=rate)
+
+    def term(centre: int) -> np.ndarray:
+        return (1 - q) * gaussian(sigma, 0, 120) + q * gaussian(sigma, centre, 120)
+
+    def worlds(pair: Pair):
+        other = term(-radius) if pair.relation is Relation.CHANGE else gaussian(sigma, 0, 120)
+        return term(radius), other
+
+    law = as_law(gaussian(sigma, 0, 120), 5)
+    return Case(mechanism, np.array([[5]]), first_column, law, worlds)
+
+
+def response() -> Case:
+    mechanism = RandomisedResponse(classes=7, keep=Fraction(1, 2))
+    law = {k: 0.5 if k == 3 else 1 / 12 for k in range(7)}
+
+    def worlds(pair: Pair):
+        first, second = np.full(7, 1 / 12), np.full(7, 1 / 12)
+        first[0] = second[1] = 0.5
+        return first, second
+
+    return Case(mechanism, np.array([[3]]), lambda answers: answers, law, worlds)
+
+
+CASES = {
+    "noisy-votes": votes,
+    "noisy-argmax": argmax,
+    "confident-votes": confident,
+    "noisy-counts": counts,
+    "laplace-counts": laplace_counts,
+    "gaussian-sum": lambda: gaussian_sum(Fraction(1)),
+    "sampled-gaussian-sum": lambda: gaussian_sum(Fraction(1, 4)),
+    "randomised-response": response,
+}

@@ -1,0 +1,124 @@
+"""Broken twins: each looks like its real mechanism and breaks the promise in one way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from privacy.conformance import Case, check_grid, check_law, check_price, check_rows
+from stillroom.gate import Mechanism, RandomisedResponse
+from stillroom.gate.door import Passage
+from stillroom.vocabulary import Norm, Sensitivity
+
+
+@dataclass(frozen=True)
+class Twin(Mechanism):
+    """Does what the real mechanism does, until a subclass breaks it."""
+
+    real: Mechanism
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    @property
+    def sensitivity(self):
+        return self.real.sensitivity
+
+    @property
+    def coordinates(self):
+        return self.real.coordinates
+
+    def lines(self, count):
+        return self.real.lines(count)
+
+    def draw(self, entropy, value, allowance):
+        return self.real.draw(entropy, value, allowance)
+
+    def check(self, value):
+        self.real.check(value)
+
+    def answered(self, answers):
+        return self.real.answered(answers)
+
+    def describe(self):
+        return self.real.describe()
+
+    @property
+    def name(self):  # type: ignore[override]
+        return self.real.name
+
+
+class HalfNoise(Twin):
+    """Draws half the noise it charges for."""
+
+    def draw(self, entropy, value, allowance):
+        if isinstance(self.real, RandomisedResponse):
+            weaker = dataclasses.replace(self.real, keep=(1 + self.real.keep) / 2)
+        else:
+            noise = "scale" if hasattr(self.real, "scale") else "sigma"
+            weaker = dataclasses.replace(self.real, **{noise: getattr(self.real, noise) / 2})
+        return weaker.draw(entropy, value, allowance)
+
+
+class HalvedSensitivity(Twin):
+    """Charges as if one unit could move the value half as far."""
+
+    def lines(self, count):
+        return [(self._cheaper(event), n) for event, n in self.real.lines(count)]
+
+    def _cheaper(self, event):
+        if hasattr(event, "keep"):
+            # A nominal answer has no half move: the same lie is a smaller truth probability.
+            return dataclasses.replace(event, keep=(event.keep + Fraction(1, event.classes)) / 2)
+        proven = event.sensitivity
+        squared = proven.norm in (Norm.L2_SQUARED, Norm.CONTRIBUTION_SQUARED)
+        bounds = {pair: bound / (4 if squared else 2) for pair, bound in proven.bounds.items()}
+        if proven.norm is Norm.STEPS:
+            bounds = {pair: Fraction(int(bound)) for pair, bound in bounds.items()}
+        return dataclasses.replace(event, sensitivity=Sensitivity(proven.norm, bounds))
+
+
+class DataDependentGrid(Twin):
+    """Rounds its answers to a grid whose step is the largest count."""
+
+    def draw(self, entropy, value, allowance):
+        step = max(2, int(value.max()))
+        return step * (self.real.draw(entropy, value, allowance) // step)
+
+
+class FloatNoise(Twin):
+    """Adds floating-point noise."""
+
+    def draw(self, entropy, value, allowance):
+        drawn = self.real.draw(entropy, value, allowance)
+        return drawn + np.random.default_rng().normal(0, 1e-3, drawn.shape)
+
+
+class DrawsWithoutRow(Passage):
+    """Draws noise first and writes the draw's row afterwards."""
+
+    def _begin(self, count):
+        self.mechanism.draw(
+            self._gate._entropy, np.zeros((count, self.mechanism.coordinates), int), count
+        )
+        return super()._begin(count)
+
+
+def _with(twin: type[Twin]) -> Callable[[Case], Case]:
+    return lambda case: dataclasses.replace(case, mechanism=twin(case.mechanism))
+
+
+TWINS = {
+    "half noise": (_with(HalfNoise), check_law),
+    "sensitivity halved": (_with(HalvedSensitivity), check_price),
+    "data-dependent grid": (_with(DataDependentGrid), check_grid),
+    "float noise": (_with(FloatNoise), check_grid),
+    "a draw without its row": (
+        lambda case: dataclasses.replace(case, passage=DrawsWithoutRow),
+        check_rows,
+    ),
+}
