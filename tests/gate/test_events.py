@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 
 import pytest
@@ -15,7 +16,9 @@ from stillroom.gate import (
     NoisyVotes,
     RandomisedResponse,
 )
+from stillroom.gate.accounting import price
 from stillroom.gate.events import event_from_json, lines_from_json, lines_to_json
+from stillroom.vocabulary import RECORD
 
 LINES = [
     *NoisyVotes(250, 10, Fraction(401, 10)).lines(7),
@@ -42,6 +45,10 @@ def test_round_trip():
         {"sensitivity": {"neighbour/whatever": "1"}},
         {"sensitivity": {"record/change": "-1"}},
         {"coordinates": None},
+        {"coordinates": -3},
+        {"sigma_squared": "-4"},
+        {"sigma_squared": "0"},
+        {"norm": "l1"},
     ],
 )
 def test_unknown_or_malformed_events_are_refused(change):
@@ -56,3 +63,16 @@ def test_missing_fields_are_refused():
     for name in ("sigma_squared", "coordinates", "norm", "sensitivity", "kind"):
         with pytest.raises(UnsupportedEvent):
             event_from_json({k: v for k, v in body.items() if k != name})
+
+
+@pytest.mark.parametrize("count", [0, -5, None, "7", 1.5])
+def test_a_count_that_lowers_the_price_is_refused(count):
+    with pytest.raises(UnsupportedEvent, match="count"):
+        lines_from_json([{**lines_to_json(LINES)[0], "count": count}])
+
+
+@pytest.mark.parametrize("event", [LINES[-1][0], LINES[-2][0]], ids=lambda event: event.kind)
+def test_noise_too_small_for_e3_is_infinite(event):
+    """Such an event cannot be made here, but can be written into a file."""
+    coarse = event_from_json({**event.to_json(), "sigma_squared": "3"})
+    assert price([(coarse, 1)], RECORD).epsilon(1e-5) == math.inf

@@ -23,7 +23,7 @@ def run(arguments: list[str]) -> int:
 
     try:
         result = app(args=arguments, prog_name="stillroom", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        code = result if isinstance(result, int) else 0
     except StillroomError as error:
         _explain(error)
         return error.exit_code
@@ -31,8 +31,7 @@ def run(arguments: list[str]) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        print("Interrupted. What was drawn stays charged; the ledger is true.", file=sys.stderr)
-        return INTERRUPTED
+        code = INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,6 +51,9 @@ def run(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return INTERNAL_FAULT
+    if code == INTERRUPTED:
+        print("Interrupted. What was drawn stays charged; the ledger is true.", file=sys.stderr)
+    return code
 
 
 def _explain(error: object) -> None:

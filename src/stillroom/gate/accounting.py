@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from stillroom.errors import NumericalDoubt
-from stillroom.gate import loss_distributions, renyi
+from stillroom.gate import renyi
 from stillroom.gate.events import (
     Event,
     GaussianEvent,
@@ -26,6 +27,9 @@ from stillroom.gate.events import (
 from stillroom.gate.rounding import down, root_down, up
 from stillroom.gate.sampling import TABLE_ERROR
 from stillroom.vocabulary import Guarantee, Norm, Pair, Relation, check_delta
+
+if TYPE_CHECKING:
+    from stillroom.gate.loss_distributions import Composed
 
 DELTAS = (1e-5, 1e-6, 1e-8, 1e-10)
 """The deltas on every certificate (E5)."""
@@ -60,13 +64,7 @@ class Price:
         Raises:
             NumericalDoubt: the accountants contradict each other, or a figure is not a number.
         """
-        check_delta(delta)
-        rdp, pld = self.rdp(delta), self._pld(delta)
-        if math.isnan(rdp) or (pld is not None and math.isnan(pld)):
-            raise _doubt("an accountant returned NaN")
-        if pld is None or rdp < pld:
-            return Guarantee(self.pair, rdp, delta, "RDP", {"PLD": pld, "RDP": rdp})
-        return Guarantee(self.pair, pld, delta, "PLD", {"PLD": pld, "RDP": rdp})
+        return _guarantee(self, check_delta(delta))
 
     def epsilon(self, delta: float) -> float:
         """The certified figure alone."""
@@ -76,8 +74,9 @@ class Price:
         """The Renyi figure alone: looser, and computed at once."""
         return self._sound(lambda d: renyi.epsilon(self.curve, d), delta)
 
-    def _pld(self, delta: float) -> float | None:
-        composed = _composed(self.lines, self.pair)
+    def pld(self, delta: float) -> float | None:
+        """The loss distribution's figure; None where there is none."""
+        composed = _composed(self.lines, _twin(self.lines, self.pair))
         if composed is None:
             return None
         usable = delta - composed.hidden_delta
@@ -104,6 +103,16 @@ class Price:
         return math.nextafter(ideal + ROUNDING_SLACK * samples, math.inf)
 
 
+@lru_cache(maxsize=4096)
+def _guarantee(cost: Price, delta: float) -> Guarantee:
+    rdp, pld = cost.rdp(delta), cost.pld(delta)
+    if math.isnan(rdp) or (pld is not None and math.isnan(pld)):
+        raise _doubt("an accountant returned NaN")
+    if pld is None or rdp < pld:
+        return Guarantee(cost.pair, rdp, delta, "RDP", {"PLD": pld, "RDP": rdp})
+    return Guarantee(cost.pair, pld, delta, "PLD", {"PLD": pld, "RDP": rdp})
+
+
 def fold(lines: Iterable[Line]) -> tuple[Line, ...]:
     """Equal events counted together, in a stable order."""
     counts: Counter[Event] = Counter()
@@ -128,10 +137,7 @@ def price(lines: Iterable[Line], pair: Pair) -> Price:
 
 def pairs_of(lines: Iterable[Line]) -> list[Pair]:
     """The pairs for which every line has a proven sensitivity."""
-    proven = [
-        set(event.sensitivity.bounds) if hasattr(event, "sensitivity") else set()
-        for event, _ in lines
-    ]
+    proven = [set(event.bounds) for event, _ in lines]
     return sorted(set.intersection(*proven)) if proven else []
 
 
@@ -143,21 +149,21 @@ def _curve(event: Event, pair: Pair) -> renyi.Curve:
             # The same law as the PLD prices, so that the two figures can be compared.
             exact = event.sensitivity.norm is Norm.STEPS
             variance = event.sigma_squared - (0 if exact else ROUNDING_VARIANCE)
-            return renyi.gaussian(distance, variance)
+            return renyi.gaussian(distance, variance) if variance > 0 else renyi.INFINITE
     elif isinstance(event, SampledGaussianEvent):
-        norm = event.sensitivity.bounds.get(pair)
-        if norm is not None:
+        norm = event.bounds.get(pair)
+        if norm is not None and event.sigma_squared > ROUNDING_VARIANCE and event.rate < 1:
             return renyi.sampled_gaussian(
                 up(event.rate),
                 _multiplier(event.sigma_squared, norm),
                 change=pair.relation is Relation.CHANGE,
             )
     elif isinstance(event, LaplaceEvent):
-        distance = event.sensitivity.bounds.get(pair)
+        distance = event.bounds.get(pair)
         if distance is not None:
             return renyi.pure(up(distance / event.scale))
     elif isinstance(event, RandomisedResponseEvent):
-        choices = event.sensitivity.bounds.get(pair)
+        choices = event.bounds.get(pair)
         if choices is not None:
             response = renyi.response(up(event.keep), down(_other(event)), event.classes)
             return renyi.times(response, math.ceil(choices))
@@ -176,9 +182,24 @@ def _multiplier(variance: Fraction, norm_squared: Fraction) -> float:
     return root_down((variance - ROUNDING_VARIANCE) / norm_squared)
 
 
+def _twin(lines: tuple[Line, ...], pair: Pair) -> Pair:
+    """A pair whose bounds are the same in every line: one distribution serves both."""
+
+    def bounds(of: Pair) -> list[Fraction | None]:
+        return [event.bounds.get(of) for event, _ in lines]
+
+    alike = [
+        p for p in pairs_of(lines) if p.relation is pair.relation and bounds(p) == bounds(pair)
+    ]
+    return min(alike, default=pair)
+
+
 @lru_cache(maxsize=256)
-def _composed(lines: tuple[Line, ...], pair: Pair) -> loss_distributions.Composed | None:
+def _composed(lines: tuple[Line, ...], pair: Pair) -> Composed | None:
     """The composed privacy loss distribution; None where there is none to compute."""
+    # Loading dp_accounting takes a second, which looking at a ledger need not wait for.
+    from stillroom.gate import loss_distributions
+
     rough = renyi.epsilon(price(lines, pair).curve, 1e-10)
     if not rough <= loss_distributions.LARGEST_EPSILON:
         return None
@@ -189,12 +210,12 @@ def _composed(lines: tuple[Line, ...], pair: Pair) -> loss_distributions.Compose
             assert distance is not None  # the curve is finite
             composer.gaussian(event, distance, count)
         elif isinstance(event, SampledGaussianEvent):
-            multiplier = _multiplier(event.sigma_squared, event.sensitivity.bounds[pair])
+            multiplier = _multiplier(event.sigma_squared, event.bounds[pair])
             composer.sampled(event, multiplier, pair.relation, count)
         elif isinstance(event, LaplaceEvent):
-            composer.laplace(event, event.sensitivity.bounds[pair], count)
+            composer.laplace(event, event.bounds[pair], count)
         elif isinstance(event, RandomisedResponseEvent):
-            composer.response(event, math.ceil(event.sensitivity.bounds[pair]) * count)
+            composer.response(event, math.ceil(event.bounds[pair]) * count)
         else:
             return None
     return composer.composed()

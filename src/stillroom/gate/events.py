@@ -21,6 +21,16 @@ class Event:
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+    norms: ClassVar[tuple[Norm, ...]] = ()
+
+    def __post_init__(self) -> None:
+        """A parameter out of range could make a price too small, or negative."""
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, Sensitivity) and value.norm not in self.norms:
+                raise ValueError(f"a {self.kind} event has no sensitivity in {value.norm}")
+            if isinstance(value, (int, Fraction)) and value <= 0:
+                raise ValueError(f"{part.name} of a {self.kind} event must be positive")
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with exact numbers as text."""
@@ -35,6 +45,12 @@ class Event:
         return body
 
     @property
+    def bounds(self) -> Mapping[Pair, Fraction]:
+        """How far each pair can move the value; empty where nothing is proven."""
+        proven: Sensitivity | None = getattr(self, "sensitivity", None)
+        return {} if proven is None else proven.bounds
+
+    @property
     def noise_samples(self) -> int:
         """How many table samples one such event draws, each within 2^-128 of its law (E2)."""
         return 0
@@ -45,6 +61,7 @@ class GaussianEvent(Event):
     """Discrete Gaussian noise on every coordinate of an integer vector."""
 
     kind = "discrete-gaussian"
+    norms = (Norm.STEPS, Norm.L2_SQUARED, Norm.CONTRIBUTION_SQUARED)
     sigma_squared: Fraction
     coordinates: int
     sensitivity: Sensitivity
@@ -55,7 +72,7 @@ class GaussianEvent(Event):
 
     def distance_squared(self, pair: Pair) -> Fraction | None:
         """How far the pair can move the vector; None where nothing is proven."""
-        bound = self.sensitivity.bounds.get(pair)
+        bound = self.bounds.get(pair)
         if bound is None:
             return None
         # A term that changes can swing from one end of its ball to the other (privacy.md 0.1).
@@ -70,6 +87,7 @@ class SampledGaussianEvent(Event):
     """Discrete Gaussian noise on a sum over a Poisson sample of the units."""
 
     kind = "poisson-sampled-discrete-gaussian"
+    norms = (Norm.CONTRIBUTION_SQUARED,)
     rate: Fraction
     sigma_squared: Fraction
     coordinates: int
@@ -85,6 +103,7 @@ class LaplaceEvent(Event):
     """Discrete Laplace noise on every coordinate of an integer vector."""
 
     kind = "discrete-laplace"
+    norms = (Norm.L1,)
     scale: Fraction
     coordinates: int
     sensitivity: Sensitivity
@@ -100,6 +119,7 @@ class RandomisedResponseEvent(Event):
     """A nominal answer kept with probability `keep`, else replaced by a uniform other one."""
 
     kind = "randomised-response"
+    norms = (Norm.CHOICES,)
     classes: int
     keep: Fraction
     sensitivity: Sensitivity
@@ -172,4 +192,12 @@ def lines_to_json(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 def lines_from_json(bodies: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Lines back from JSON objects."""
-    return [(event_from_json(body), int(body["count"])) for body in bodies]
+    lines: list[Line] = [(event_from_json(body), body.get("count", 0)) for body in bodies]
+    for event, count in lines:
+        if not isinstance(count, int) or count < 1:
+            raise UnsupportedEvent(
+                f"a {event.kind} event has no count of at least 1",
+                why="a missing or negative count would lower the price of the others",
+                remedy="restore the original record",
+            )
+    return lines

@@ -1,0 +1,193 @@
+"""The installed command, used as people use it: right input, wrong input, interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stillroom.gate import Budget, Gate, Ledger, NoisyVotes
+from stillroom.vocabulary import Bounded
+
+STILLROOM = Path(sys.executable).parent / "stillroom"
+VOTES = NoisyVotes(teachers=5, classes=3, sigma=40)
+
+
+def stillroom(*words, code=0):
+    done = subprocess.run(
+        [STILLROOM, *map(str, words)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stderr if code else done.stdout
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger.create(tmp_path / "ledger.sqlite", ids=["a", "b"])
+    made.set_budget(Budget(2.0, 1e-5), reason="a test")
+    way = Gate(made, ids=["a", "b"]).reserve(VOTES, 3)
+    way.release(Bounded(np.array([[3, 1, 1]]), VOTES.sensitivity))
+    made.close()
+    return made.path
+
+
+def test_plan_prices():
+    words = "--teachers 250 --classes 10 --queries 2000 --sigma 40 --delta 1e-5 --json"
+    document = json.loads(stillroom("plan", *words.split()))
+    assert document["epsilon"]["pld"] == pytest.approx(7.51, abs=0.02)
+    assert document["epsilon"]["rdp"] == pytest.approx(8.08, abs=0.02)
+    assert document["label_accuracy"]["0.6"] == pytest.approx(0.954, abs=0.002)
+    document = json.loads(stillroom("plan", "--sigma", 100, "--queries", 500, "--json"))
+    assert document["epsilon"]["certified"] == pytest.approx(1.20, abs=0.02)
+
+
+def test_plan_calibrates_and_the_answer_can_be_plugged_back():
+    found = json.loads(stillroom("plan", "--epsilon", 1, "--queries", 200, "--json"))
+    back = json.loads(stillroom("plan", "--sigma", found["sigma"], "--queries", 200, "--json"))
+    assert back["epsilon"]["certified"] <= 1
+
+
+def test_plan_for_people():
+    shown = stillroom("plan", "--teachers", 250, "--queries", 2000, "--sigma", 40)
+    for word in ("PLD", "RDP", "certified", "7.512", "8.088", "consensus", "95.4%"):
+        assert word in shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--epsilon 0 --queries 5",
+        "--epsilon -1 --queries 5",
+        "--epsilon nan --queries 5",
+        "--sigma 0 --queries 5",
+        "--sigma much --queries 5",
+        "--sigma 5 --queries 5 --delta 1",
+        "--sigma 5 --queries 5 --delta 0",
+        "--sigma 5 --queries 5 --classes 1",
+        "--sigma 5 --queries 5 --classes many",
+        "--sigma 5",
+        "",
+    ],
+)
+def test_bad_plans_end_2_with_a_remedy(words):
+    message = stillroom("plan", *words.split(), code=2)
+    assert "what to do" in message or "Usage" in message
+    assert "Traceback" not in message
+
+
+def test_ledger_show_and_budget(ledger):
+    shown = json.loads(stillroom("ledger", "show", ledger, "--json"))
+    assert shown["purpose"] == "release"
+    assert shown["blocks"][0]["wishes"] == [
+        {"mechanism": "noisy-votes", "reserved": 3, "drawn": 1, "lost": 0}
+    ]
+    assert shown["budgets"][0]["spent"] == shown["blocks"][0]["epsilon"]
+    assert "noisy-votes" in stillroom("ledger", "show", ledger)
+    stillroom("ledger", "budget", "set", ledger, "--epsilon", 3, "--reason", "agreed")
+    budgets = json.loads(stillroom("ledger", "budget", "show", ledger, "--json"))
+    assert [b["epsilon"] for b in budgets] == [3]
+    assert budgets[0]["reason"] == "agreed"
+
+
+def test_ledger_without_a_budget_says_so(tmp_path):
+    Ledger.create(tmp_path / "l.sqlite", ids=["a"], purpose="audit").close()
+    assert "No budget is set" in stillroom("ledger", "show", tmp_path / "l.sqlite")
+
+
+def test_ledger_export_and_verify(ledger, tmp_path):
+    head = json.loads(stillroom("ledger", "show", ledger, "--json"))["head"]
+    export = tmp_path / "export.json"
+    stillroom("ledger", "export", ledger, "-o", export)
+    assert json.loads(stillroom("ledger", "export", ledger)) == json.loads(export.read_text())
+    for file in (ledger, export):
+        assert "verifies" in stillroom("ledger", "verify", file, "--head", head)
+    message = stillroom("ledger", "verify", export, "--head", "1:" + "0" * 64, code=4)
+    assert "seen before" in message
+    assert "overwritten" in stillroom("ledger", "export", ledger, "-o", export, code=2)
+
+
+def test_a_corrupted_ledger_ends_4_and_a_missing_one_2(ledger):
+    content = bytearray(ledger.read_bytes())
+    place = content.find(b'"reason":"a test"')
+    content[place + 10] ^= 1
+    ledger.write_bytes(bytes(content))
+    for command in ("show", "verify", "export"):
+        message = stillroom("ledger", command, ledger, code=4)
+        assert "what to do" in message
+    stillroom("ledger", "budget", "set", ledger, "--epsilon", 9, "--reason", "x", code=4)
+    assert ledger.read_bytes() == bytes(content)
+    assert "no ledger" in stillroom("ledger", "show", ledger.parent / "none", code=2)
+
+
+def test_the_ledger_of_another_data_set_ends_2(ledger):
+    message = stillroom("ledger", "verify", ledger, "--data", "digits", code=2)
+    assert "not one of these records" in message
+
+
+@pytest.mark.parametrize("words", ["--epsilon 0", "--epsilon 1 --delta 1", "--epsilon 1 --for me"])
+def test_bad_budgets_end_2_and_write_nothing(ledger, words):
+    before = ledger.read_bytes()
+    stillroom("ledger", "budget", "set", ledger, *words.split(), "--reason", "x", code=2)
+    assert ledger.read_bytes() == before
+
+
+def test_every_command_has_help_with_an_example():
+    commands = ["plan", "demo", "ledger show", "ledger export", "ledger verify"]
+    commands += ["ledger budget set", "ledger budget show", "data list", "data show", "data import"]
+    for command in commands:
+        assert "Example: stillroom " + command in stillroom(*command.split(), "--help")
+
+
+def test_demo(tmp_path):
+    said = stillroom("demo", "-o", tmp_path / "demo")
+    assert "at a certified epsilon of 2.00" in said
+    shown = json.loads(stillroom("ledger", "show", tmp_path / "demo" / "ledger.sqlite", "--json"))
+    assert shown["purpose"] == "benchmark"
+    assert shown["budgets"][0]["spent"] <= 2
+    assert "already" in stillroom("demo", "-o", tmp_path / "demo", code=2)
+    (tmp_path / "file").write_text("")
+    assert "folder" in stillroom("demo", "-o", tmp_path / "file", code=2)
+
+
+def test_interrupting_ends_130_and_leaves_a_true_ledger(tmp_path):
+    code = (
+        "import sys, time; import stillroom.private.teachers as t;"
+        "real = t.VotingTeachers.votes;"
+        "t.VotingTeachers.votes = lambda *a: (print('asking', flush=True), time.sleep(60));"
+        "from stillroom.cli import run; sys.exit(run(['demo', '-o', sys.argv[1]]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stdout:
+        if line.startswith("asking"):
+            break
+    time.sleep(0.1)
+    os.kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "ledger is true" in said
+    stillroom("ledger", "verify", tmp_path / "demo" / "ledger.sqlite")
+
+
+def test_an_internal_fault_ends_1_and_quotes_no_data():
+    code = (
+        "import sys, stillroom.gate.planning as p\n"
+        "def broken(**numbers): raise RuntimeError('patient 17 has 38.5 degrees')\n"
+        "p.plan = broken\n"
+        "from stillroom.cli import run; sys.exit(run(['plan', '--sigma', '5', '--queries', '5']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "internal fault (RuntimeError)" in done.stderr
+    assert "patient" not in done.stderr

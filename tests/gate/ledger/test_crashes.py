@@ -1,0 +1,209 @@
+"""Eight processes share one ledger and die by kill -9 at every step; the ledger stays true."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stillroom.errors import BudgetExhausted
+from stillroom.gate import Budget, ConfidentVotes, Gate, Ledger, NoisyVotes
+from stillroom.gate.accounting import price
+from stillroom.gate.entropy import Entropy
+from stillroom.gate.ledger import draws, verify
+from stillroom.gate.ledger.budget import fits, share_spent
+from stillroom.gate.ledger.known import KnownLedgers
+from stillroom.gate.ledger.store import Store
+from stillroom.vocabulary import RECORD, Bounded
+
+PROCESSES = 8
+RESERVATIONS = 2000
+VOTES = NoisyVotes(teachers=5, classes=3, sigma=35)
+BUDGET = Budget(epsilon=8.0, delta=1e-5)
+STEPS = (
+    "before a row",
+    "after a row",
+    "before the known head",
+    "after the known head",
+    "before the noise",
+    "after the noise",
+    "before the commit",
+    "after the commit",
+)
+
+
+class Diary:
+    """Lines in a file that survive the death of their writer; one write a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+        self._path = path
+
+    def note(self, *words) -> None:
+        os.write(self._file, (" ".join(map(str, words)) + "\n").encode())
+
+    def count(self, word: str) -> int:
+        return self._path.read_text().count(word)
+
+    def lines(self):
+        return [line.split() for line in self._path.read_text().splitlines()]
+
+
+class Doom:
+    """Kills its process, without a word, at the n-th passage of one step."""
+
+    def __init__(self, step: str, passage: int, diary: Diary) -> None:
+        self._step, self._left, self._diary = step, passage, diary
+
+    def at(self, step: str) -> None:
+        if step == self._step:
+            self._left -= 1
+            if self._left == 0:
+                self._diary.note("died", STEPS.index(step))
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, owner, name: str, before: str, after: str) -> None:
+        real = getattr(owner, name)
+
+        def doomed(*args, **kwargs):
+            self.at(before)
+            result = real(*args, **kwargs)
+            self.at(after)
+            return result
+
+        setattr(owner, name, doomed)
+
+
+class Witness(Entropy):
+    """Notes every use of noise before and after it happens, outside the ledger."""
+
+    def __init__(self, diary: Diary, doom: Doom) -> None:
+        super().__init__()
+        self._diary, self._doom, self.block = diary, doom, 0
+
+    def octets(self, count: int) -> bytes:
+        self._doom.at("before the noise")
+        drawn = super().octets(count)
+        self._diary.note("drew", self.block)
+        self._doom.at("after the noise")
+        return drawn
+
+
+def work(path: Path, diary: Diary, seed: int) -> None:
+    """Reserve and draw until told that enough was tried; dies somewhere on the way."""
+    chance = random.Random(seed)
+    doom = Doom(chance.choice(STEPS), chance.randint(1, 60), diary)
+    doom.around(Store, "append", "before a row", "after a row")
+    doom.around(KnownLedgers, "advance", "before the known head", "after the known head")
+    doom.around(draws, "commit", "before the commit", "after the commit")
+    witness = Witness(diary, doom)
+    gate = Gate(Ledger.open(path), ids=["a"], entropy=witness)
+    while chance.random() > 0.05 or diary.count("tried") < RESERVATIONS:
+        diary.note("tried")
+        try:
+            way = gate.reserve(VOTES, 1)
+        except BudgetExhausted:
+            diary.note("refused")
+            continue
+        witness.block = way.block
+        way.release(Bounded(np.array([[3, 1, 1]]), VOTES.sensitivity))
+
+
+def spawn(path: Path, diary: Diary, seed: int) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work(path, diary, seed)
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def test_eight_processes_and_kill_9_at_every_step(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger.create(path, ids=["a"])
+    ledger.set_budget(BUDGET, reason="crashes")
+    price(VOTES.lines(1), RECORD).epsilon(1e-5)  # children inherit the arithmetic
+    ledger.close()
+    diary = Diary(tmp_path / "diary")
+    seeds = iter(range(10**6))
+    living = {spawn(path, diary, next(seeds)) for _ in range(PROCESSES)}
+    while living:
+        child, status = os.wait()
+        living.discard(child)
+        if os.WIFSIGNALED(status):
+            living.add(spawn(path, diary, next(seeds)))
+        else:
+            assert os.WEXITSTATUS(status) == 0
+    words = Counter(line[0] for line in diary.lines())
+    deaths = Counter(line[1] for line in diary.lines() if line[0] == "died")
+    assert words["tried"] >= RESERVATIONS
+    assert len(deaths) == len(STEPS), f"not every step was died at: {deaths}"
+    assert words["refused"] > 0
+
+    after = Ledger.open(path)
+    verify(after)
+    rows = list(after.store.rows())
+    blocks = {row.seq for row in rows if row.kind == "block"}
+    rows_drawn = Counter(row.block for row in rows if row.kind == "draw")
+    witnessed = Counter(int(line[1]) for line in diary.lines() if line[0] == "drew")
+    # One answer uses the stream once: no noise without its row, no row without its block.
+    assert witnessed.keys() <= rows_drawn.keys() <= blocks
+    assert all(witnessed[block] <= rows_drawn[block] == 1 for block in witnessed)
+    charged = price(VOTES.lines(len(blocks)), RECORD)
+    drawn = price(VOTES.lines(len(witnessed)), RECORD)
+    (standing,) = after.standing()
+    assert drawn.epsilon(1e-5) <= charged.epsilon(1e-5) <= standing.epsilon <= BUDGET.epsilon
+    assert share_spent(charged.curve, BUDGET) == pytest.approx(standing.share, rel=1e-9)
+    # The budget was used up, and not one block more would have fitted.
+    one_more = price(VOTES.lines(len(blocks) + 1), RECORD).curve
+    assert not fits(one_more, 3 * (len(blocks) + 1), BUDGET)
+    with pytest.raises(BudgetExhausted):
+        Gate(after, ids=["a"]).reserve(VOTES, 1)
+
+
+def test_a_lost_draw_stays_charged_and_is_not_drawn_again(tmp_path):
+    ledger = Ledger.create(tmp_path / "l.sqlite", ids=["a"])
+    ledger.set_budget(BUDGET, reason="a crash")
+
+    class Dies(Entropy):
+        def octets(self, count):
+            raise KeyboardInterrupt
+
+    way = Gate(ledger, ids=["a"], entropy=Dies()).reserve(VOTES, 3)
+    one = Bounded(np.array([[3, 1, 1]]), VOTES.sensitivity)
+    with pytest.raises(KeyboardInterrupt):
+        way.release(one)
+    way._gate._entropy = Entropy()
+    way.release(one)
+    way.release(one)
+    with pytest.raises(BudgetExhausted, match="0 answers left"):
+        way.release(one)
+    rows = list(ledger.store.rows("block IS NOT NULL"))
+    assert [row.kind for row in rows] == ["draw", "draw", "commit", "draw", "commit"]
+
+
+def test_a_lost_confident_draw_counts_as_answered(tmp_path):
+    """Whether the lost questions were answered is not known, so all of them count."""
+    ledger = Ledger.create(tmp_path / "l.sqlite", ids=["a"])
+    ledger.set_budget(Budget(50.0, 1e-5), reason="a crash")
+    mechanism = ConfidentVotes(5, 3, 10, threshold=-500, threshold_sigma=5, most_answers=4)
+
+    class Dies(Entropy):
+        def octets(self, count):
+            raise KeyboardInterrupt
+
+    way = Gate(ledger, ids=["a"], entropy=Dies()).reserve(mechanism, 20)
+    three = Bounded(np.tile([3, 1, 1], (3, 1)), mechanism.sensitivity)
+    with pytest.raises(KeyboardInterrupt):
+        way.release(three)
+    way._gate._entropy = Entropy()
+    assert mechanism.answered(way.release(three).value) == 1
+    assert mechanism.answered(way.release(three).value) == 0

@@ -1,0 +1,232 @@
+"""Tampering and rollback are found, and a damaged file is an error, not a fresh start."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+
+from stillroom.errors import BadInput, DoesNotVerify, StillroomError
+from stillroom.gate import Budget, Gate, Head, Ledger, NoisyVotes
+from stillroom.gate.ledger import export, store, verify
+from stillroom.gate.ledger.store import Store, canonical, row_hash
+from stillroom.gate.ledger.verify import check, rows_of_export
+from stillroom.vocabulary import Bounded
+
+IDS = ["a", "b"]
+VOTES = NoisyVotes(teachers=5, classes=3, sigma=100)
+
+
+@pytest.fixture
+def path(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.sqlite", ids=IDS)
+    ledger.set_budget(Budget(1.0, 1e-5), reason="a test")
+    spend(ledger)
+    ledger.close()
+    return ledger.path
+
+
+def spend(ledger):
+    way = Gate(ledger, ids=IDS).reserve(VOTES, 2)
+    way.release(Bounded(np.tile([3, 1, 1], (2, 1)), VOTES.sensitivity))
+
+
+def edit(path, *statements):
+    """What someone with an SQLite shell could do; the guards must be dropped first."""
+    connection = sqlite3.connect(path)
+    for (name,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    ).fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+EDITS = {
+    "a cheaper event": "UPDATE rows SET body = replace(body, '10000', '90000') WHERE seq = 4",
+    "a raised budget": "UPDATE rows SET body = replace(body, '1.0', '9.0') WHERE kind = 'budget'",
+    "a removed draw": "DELETE FROM rows WHERE kind = 'draw'",
+    "a removed end": "DELETE FROM rows WHERE seq >= 4",
+    "a removed beginning": "DELETE FROM rows WHERE seq = 1",
+    "another time": "UPDATE rows SET at = '1999-01-01T00:00:00+00:00' WHERE kind = 'draw'",
+    "a swapped block": "UPDATE rows SET block = 1 WHERE kind = 'draw'",
+    "everything removed": "DELETE FROM rows",
+}
+
+
+@pytest.mark.parametrize("statement", EDITS.values(), ids=EDITS.keys())
+def test_an_edited_row_is_found_when_the_ledger_is_opened(path, statement):
+    edit(path, statement)
+    with pytest.raises(DoesNotVerify) as caught:
+        Ledger.open(path)
+    assert caught.value.exit_code == 4
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM members",
+        "UPDATE members SET hmac = x'00'  WHERE hmac = (SELECT MIN(hmac) FROM members)",
+        "UPDATE answers SET content = zeroblob(length(content))",
+        "DELETE FROM answers",
+    ],
+)
+def test_edited_members_and_answers_are_found_by_verify(path, statement):
+    edit(path, statement)
+    with pytest.raises(DoesNotVerify):
+        verify(Ledger.open(path))
+
+
+def test_the_guards_refuse_changes(path):
+    connection = sqlite3.connect(path)
+    for statement in (*EDITS.values(), "DELETE FROM members", "DELETE FROM answers"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(statement)
+    connection.close()
+
+
+def rewritten(path, change):
+    """A forger who recomputes the whole chain."""
+    rows = list(Store(path, read_only=True).rows())
+    previous, statements = "", []
+    for row in rows:
+        body = canonical(change(row.kind, json.loads(canonical(row.body))))
+        previous = row_hash(previous, row.seq, row.at, row.kind, row.block, body)
+        quoted = body.replace("'", "''")
+        statements.append(
+            f"UPDATE rows SET body = '{quoted}', hash = '{previous}' WHERE seq = {row.seq}"
+        )
+    edit(path, *statements)
+
+
+def cheaper_price(kind, body):
+    if kind == "block":
+        for part in body["totals"]:
+            part["curve"] = [loss / 2 for loss in part["curve"]]
+    return body
+
+
+def cheaper_epsilon(kind, body):
+    if kind == "block":
+        for by_delta in body["epsilon"].values():
+            for figures in by_delta.values():
+                figures["certified"] /= 2
+    return body
+
+
+def smaller_count(kind, body):
+    if kind == "block":
+        body["wishes"][0]["count"] = 1
+    return body
+
+
+@pytest.mark.parametrize("forgery", [cheaper_price, cheaper_epsilon, smaller_count])
+def test_a_rewritten_chain_with_false_prices_is_found(path, forgery, monkeypatch, tmp_path):
+    rewritten(path, forgery)
+    with pytest.raises(DoesNotVerify, match="does not contain row"):
+        Ledger.open(path)  # its head is known here
+    monkeypatch.setenv("STILLROOM_HOME", str(tmp_path / "another home"))
+    with pytest.raises(DoesNotVerify, match=r"less than|more was drawn"):
+        verify(Ledger.open(path))
+
+
+def test_an_old_copy_is_refused_where_the_head_is_known(path, tmp_path):
+    old = tmp_path / "old copy"
+    shutil.copy(path, old)
+    ledger = Ledger.open(path)
+    head = ledger.head()
+    spend(ledger)
+    newer = ledger.head()
+    ledger.close()
+    shutil.copy(old, path)
+    with pytest.raises(DoesNotVerify, match="seen before"):
+        Ledger.open(path)
+    shutil.copy(old, tmp_path / "elsewhere.sqlite")
+    with pytest.raises(DoesNotVerify, match="seen before"):
+        Ledger.open(tmp_path / "elsewhere.sqlite", head=newer)
+    assert head.seq < newer.seq
+
+
+def test_restoring_an_old_model_refunds_nothing(path):
+    """A run's own state knows nothing of the budget: only the ledger does."""
+    ledger = Ledger.open(path)
+    before = ledger.standing()[0].share
+    gate = Gate(ledger, ids=IDS)
+    del gate  # whatever the run kept is gone, or is an older copy
+    assert Ledger.open(path).standing()[0].share == before > 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda p: p.write_bytes(b""),
+        lambda p: p.write_bytes(b"not a database, but long enough to look at" * 100),
+        lambda p: p.write_bytes(p.read_bytes()[:5000]),
+        lambda p: p.write_bytes(p.read_bytes()[:4096] + bytes(4096) + p.read_bytes()[8192:]),
+        lambda p: sqlite3.connect(p).executescript("PRAGMA application_id = 7"),
+    ],
+    ids=["empty", "text", "cut", "holed", "another database"],
+)
+def test_a_damaged_file_does_not_verify(path, damage):
+    damage(path)
+    with pytest.raises(DoesNotVerify) as caught:
+        verify(Ledger.open(path))
+    assert caught.value.remedy
+
+
+def test_a_missing_file_is_bad_input(tmp_path):
+    with pytest.raises(BadInput, match="no ledger"):
+        Ledger.open(tmp_path / "nothing.sqlite")
+
+
+def test_a_tampered_export_is_found(path, tmp_path):
+    document = json.loads(json.dumps(export(Ledger.open(path))))
+    document["rows"][2]["body"]["epsilon"] = 0.5
+    with pytest.raises(DoesNotVerify, match="row 3"):
+        rows_of_export(document, "export")
+    file = tmp_path / "broken.json"
+    for text in ('{"format": "else"}', "{", '{"rows": [{}]}'):
+        file.write_text(text)
+        with pytest.raises(DoesNotVerify):
+            check(file)
+
+
+@pytest.mark.parametrize("text", ["", "12", "x:ff", "3:12"])
+def test_a_malformed_head_is_bad_input(text):
+    with pytest.raises(BadInput, match="head"):
+        Head.parse(text)
+
+
+def test_a_newer_schema_is_refused_and_an_older_one_is_migrated(path, monkeypatch):
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 9")
+    connection.close()
+    with pytest.raises(BadInput, match="upgrade stillroom"):
+        Ledger.open(path)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    rows = list(Ledger.open(path, read_only=True).store.rows())
+    monkeypatch.setattr(store, "SCHEMA_VERSION", 2)
+    monkeypatch.setitem(store.MIGRATIONS, 1, lambda c: c.execute("CREATE TABLE notes (text TEXT)"))
+    migrated = Ledger.open(path)
+    assert list(migrated.store.rows()) == rows
+    assert migrated.store.query("PRAGMA user_version") == [(2,)]
+    assert migrated.store.query("SELECT * FROM notes") == []
+
+
+def test_a_failed_migration_changes_nothing(path, monkeypatch):
+    monkeypatch.setattr(store, "SCHEMA_VERSION", 2)
+    monkeypatch.setitem(store.MIGRATIONS, 1, lambda c: c.execute("CREATE TABLE rows (x)"))
+    with pytest.raises(StillroomError):
+        Ledger.open(path)
+    monkeypatch.undo()
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    connection.close()
