@@ -132,7 +132,7 @@ def test_renyi_agrees_with_the_library(rate, multiplier, steps):
         steps,
     )
     for delta in (1e-5, 1e-8):
-        assert renyi.epsilon(curve, delta) == pytest.approx(theirs.get_epsilon(delta), rel=1e-9)
+        assert renyi.epsilon(curve, delta) == pytest.approx(theirs.get_epsilon(delta), rel=1e-8)
 
 
 @pytest.mark.parametrize(("rate", "multiplier"), [(0.01, 1.0), (0.5, 3.0)])
@@ -193,6 +193,18 @@ def test_a_pair_without_a_proof_is_infinite():
     lines = NoisyVotes(5, 3, 100).lines(1)
     assert price(lines, person).epsilon(1e-5) == math.inf
     assert math.isfinite(price(NoisyVotes(5, 3, 100, Unit.PERSON).lines(1), person).epsilon(1e-5))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"),
+    [
+        (LaplaceCounts("0.001", 1), RECORD),
+        (RandomisedResponse(3, 1 - Fraction(1, 10**400)), Pair.parse("entity/change")),
+        (NoisyCounts("0.001", 1), RECORD),
+    ],
+)
+def test_next_to_no_noise_costs_a_lot_and_crashes_nothing(mechanism, pair):
+    assert price(mechanism.lines(3), pair).epsilon(1e-5) > 1000
 
 
 def test_a_non_private_event_makes_everything_infinite():

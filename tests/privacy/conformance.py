@@ -57,7 +57,7 @@ def new_ledger(folder: Path) -> Ledger:
     """A ledger that lets anything pass: what is checked here is the mechanism."""
     name = f"{len(list(folder.glob('*.sqlite')))}.sqlite"
     ledger = Ledger.create(folder / name, ids=["a"], purpose="audit")
-    ledger.set_budget(Budget(1.0, 1e-5), reason="conformance")
+    ledger.set_budget(Budget(60.0, 1e-5), reason="conformance")
     return ledger
 
 

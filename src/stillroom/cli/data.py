@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from stillroom.cli.printing import print_json, table
 
 if TYPE_CHECKING:
     from stillroom.data import Dataset
@@ -54,10 +55,10 @@ def list_(as_json: Json = False) -> None:
     for name in imported(root):
         found.append({"name": name, "about": "imported", "ready": True, "state": "ready"})
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        print_json(found)
     else:
         rows = [(str(row["name"]), str(row["about"]), str(row["state"])) for row in found]
-        _table(("data set", "what it is", "state"), rows)
+        table("", ("data set", "what it is", "state"), rows)
 
 
 @app.command("show")
@@ -99,7 +100,7 @@ def show(
     if name_or_file not in KNOWN:
         facts["note"] = EYES_ONLY
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     typer.echo(f"{name_or_file}: records of shape {first.shape}, {first.x.dtype}")
     rows = [
@@ -109,7 +110,7 @@ def show(
     rows.append(("records", *(str(len(dataset)) for dataset in parts.values())))
     if "persons" in facts:
         rows.append(("persons", *(str(count) for count in facts["persons"].values())))
-    _table(("class", *parts), rows)
+    table("", ("class", *parts), rows)
     if "note" in facts:
         typer.echo(EYES_ONLY)
 
@@ -183,19 +184,7 @@ def _told(
 ) -> None:
     if as_json:
         facts = {"name": name, "parts": list(parts), "classes": list(classes), "home": str(root)}
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
     else:
         typer.echo(f"{name} is ready: {', '.join(parts)}; {len(classes)} classes.")
         typer.echo(f"Look at it: stillroom data show {name}")
-
-
-def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*columns)
-    for row in rows:
-        # Plain text: a class name such as [red] must not be read as markup.
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)

@@ -31,11 +31,11 @@ def show(ledger: LedgerFile, json: Json = False) -> None:
 
     Example: stillroom ledger show ledger.sqlite
     """
-    from stillroom.cli.printing import as_json
+    from stillroom.cli.printing import print_json
 
     opened = _open(ledger)
     if json:
-        as_json(_summary(opened))
+        print_json(_summary(opened))
     else:
         show_ledger(opened)
 
@@ -115,7 +115,7 @@ def _summary(opened: Ledger) -> dict[str, Any]:
     blocks = []
     for row in opened.store.rows("kind = 'block'"):
         own = list(opened.store.rows("block = ?", (row.seq,)))
-        figures = row.body["epsilon"].get(pair, {}).get(f"{delta:g}", {})
+        figures = row.body["epsilon"].get(pair, {}).get(str(delta), {})
         blocks.append(
             {
                 "block": row.seq,
@@ -156,11 +156,11 @@ def budget_show(ledger: LedgerFile, json: Json = False) -> None:
 
     Example: stillroom ledger budget show ledger.sqlite
     """
-    from stillroom.cli.printing import as_json
+    from stillroom.cli.printing import print_json
 
     budgets = _budgets(_open(ledger))
     if json:
-        as_json(budgets)
+        print_json(budgets)
     else:
         _show_budgets(budgets)
 
@@ -238,13 +238,13 @@ def verify(
 
     Example: stillroom ledger verify ledger.json --head 12:9f...
     """
-    from stillroom.cli.printing import as_json, table
+    from stillroom.cli.printing import print_json, table
     from stillroom.gate.ledger.verify import check
     from stillroom.gate.rounding import shown
 
     report = check(ledger, head=head, data=data)
     if json:
-        as_json(report)
+        print_json(report)
         return
     typer.echo(f"verifies: {report['rows']} rows, {report['blocks']} blocks, head {report['head']}")
     table(

@@ -33,7 +33,7 @@ def plan(
 
     Example: stillroom plan --teachers 250 --queries 200 --epsilon 1
     """
-    from stillroom.cli.printing import as_json
+    from stillroom.cli.printing import print_json
     from stillroom.gate.planning import CONSENSUS
     from stillroom.gate.planning import plan as make_plan
 
@@ -47,7 +47,7 @@ def plan(
         consensus=consensus or CONSENSUS,
     )
     if json:
-        as_json(made.to_json())
+        print_json(made.to_json())
     else:
         show_plan(made)
 

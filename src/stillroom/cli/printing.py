@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 
+_NUMBER = re.compile(r"[-+.,%e\d]+|infinite")
 
-def as_json(document: Any) -> None:
+
+def print_json(document: Any) -> None:
     """Print a JSON document; infinity is spelled out, since JSON has no number for it."""
     typer.echo(json.dumps(_spelled(document), indent=2, allow_nan=False))
 
@@ -23,15 +26,19 @@ def _spelled(value: Any) -> Any:
     return "infinite" if isinstance(value, float) and math.isinf(value) else value
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; numbers to the right."""
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table; columns of numbers to the right."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
+    cells = [[str(cell) for cell in row] for row in rows]
     drawn = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
-        drawn.add_column(column, justify="left" if place == 0 else "right")
-    for row in rows:
-        drawn.add_row(*map(str, row))
+        numbers = all(_NUMBER.fullmatch(row[place]) for row in cells)
+        drawn.add_column(column, justify="right" if place and numbers else "left")
+    for row in cells:
+        # Plain text: a class called [red] must not be read as markup.
+        drawn.add_row(*map(Text, row))
     Console(soft_wrap=True).print(drawn)

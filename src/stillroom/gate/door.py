@@ -37,7 +37,8 @@ class Gate:
     >>> from stillroom.private import VotingTeachers
     >>> split = Split.by_fraction(digits(), key="tour", public="1/10", test="1/10")
     >>> teachers = VotingTeachers.train(split.sensitive, count=40, key="tour")
-    >>> ledger = Ledger.create(tempfile.mkdtemp() + "/ledger.sqlite", ids=split.sensitive.ids)
+    >>> path = tempfile.mkdtemp() + "/ledger.sqlite"
+    >>> ledger = Ledger.create(path, ids=split.sensitive.ids, purpose="benchmark")
     >>> ledger.set_budget(Budget(epsilon=5, delta=1e-5), reason="label 50 digits")
     >>> gate = Gate(ledger, ids=split.sensitive.ids)
     >>> votes = gate.reserve(NoisyArgmax(teachers=40, classes=10, sigma=9), 50)
@@ -66,7 +67,7 @@ class Gate:
             mechanism: the way through.
             count: the most answers it may give.
             recipe: what the answers are for; its hash is part of the block and of cache keys.
-            accept_infinite: let a block without a finite price spend the whole budget (L5).
+            accept_infinite: let a block that has no finite price spend the whole budget (L5).
 
         Raises:
             BudgetExhausted: it does not fit; nothing was drawn.

@@ -77,7 +77,7 @@ class Plan:
                 "accountant": first.accountant,
                 **{who.lower(): _number(e) for who, e in first.by_accountant.items()},
             },
-            "epsilon_at_delta": {f"{g.delta:g}": _number(g.epsilon) for g in self.guarantees},
+            "epsilon_at_delta": {str(g.delta): _number(g.epsilon) for g in self.guarantees},
             "label_accuracy": {f"{c:g}": a for c, a in self.label_accuracy.items()},
         }
 

@@ -45,7 +45,8 @@ def _sampled(rate: float, multiplier: float, order: int) -> float:
         + (order - i) * math.log1p(-rate)
         + (i * i - i) / (2 * multiplier**2)
     )
-    return max(0.0, float(logsumexp(terms))) / (order - 1)
+    # Where the loss is smaller than the rounding of the sum, the rounding is charged.
+    return (max(0.0, float(logsumexp(terms))) + 1e-12) / (order - 1)
 
 
 def sampled_gaussian(rate: float, multiplier: float, *, change: bool) -> Curve:
@@ -65,18 +66,25 @@ def sampled_gaussian(rate: float, multiplier: float, *, change: bool) -> Curve:
 
 def response(keep: float, other: float, classes: int) -> Curve:
     """k-ary randomised response: two answers swap their probabilities, the rest stay."""
-    truth, lie = math.log(keep), math.log(other)
-    rest = math.log((classes - 2) * other) if classes > 2 else -math.inf
-    swapped = [
-        logsumexp([a * truth + (1 - a) * lie, a * lie + (1 - a) * truth, rest]) / (a - 1)
-        for a in ORDERS
-    ]
-    return tuple(min(truth - lie, max(0.0, float(loss))) for loss in swapped)
+    if other <= 0:
+        return INFINITE
+    return _swapped(math.log(keep), math.log(other), (classes - 2) * other)
 
 
 def pure(epsilon: float) -> Curve:
     """Any epsilon-DP mechanism: no worse than binary randomised response at that epsilon."""
-    return response(1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon)), 2)
+    truth = -math.log1p(math.exp(-epsilon))
+    return _swapped(truth, truth - epsilon, 0.0)
+
+
+def _swapped(truth: float, lie: float, rest: float) -> Curve:
+    """Two outcomes of log probability `truth` and `lie` swap; mass `rest` stays."""
+    same = math.log(rest) if rest else -math.inf
+    losses = [
+        logsumexp([a * truth + (1 - a) * lie, a * lie + (1 - a) * truth, same]) / (a - 1)
+        for a in ORDERS
+    ]
+    return tuple(min(truth - lie, max(0.0, float(loss)) + 1e-12) for loss in losses)
 
 
 def total(curves: Iterable[Sequence[float]]) -> Curve:

@@ -207,6 +207,25 @@ def test_repeatable_noise_without_tables_is_infinite_too(ledger):
         Gate(ledger, ids=IDS).reserve(VOTES, 1)
 
 
+def test_accepting_the_infinite_lets_nothing_finite_in(ledger):
+    gate = Gate(ledger, ids=IDS)
+    with pytest.raises(BudgetExhausted):
+        gate.reserve(VOTES, 100, accept_infinite=True)
+
+
+def test_losing_the_registers_key_does_not_free_records(ledger, tmp_path):
+    (tmp_path / "home" / "known-ledgers.key").unlink()
+    with pytest.raises(BadInput, match="key"):
+        Ledger.create(tmp_path / "second.sqlite", ids=IDS)
+
+
+def test_deltas_that_look_alike_are_told_apart(ledger):
+    ledger.set_budget(Budget(3.0, 1.0000001e-5), reason="nearly the same delta")
+    Gate(ledger, ids=IDS).reserve(VOTES, 5)
+    stored = next(ledger.store.rows("kind = 'block'")).body["epsilon"]["record/change"]
+    assert {"1e-05", "1.0000001e-05"} <= set(stored)
+
+
 def test_reading_changes_nothing(ledger):
     Gate(ledger, ids=IDS).reserve(VOTES, 3).release(some_votes(3))
     ledger.close()

@@ -75,6 +75,8 @@ def test_an_edited_row_is_found_when_the_ledger_is_opened(path, statement):
         "UPDATE members SET hmac = x'00'  WHERE hmac = (SELECT MIN(hmac) FROM members)",
         "UPDATE answers SET content = zeroblob(length(content))",
         "DELETE FROM answers",
+        "INSERT INTO answers VALUES (999, 'key', '1', x'00')",
+        "INSERT INTO members VALUES (x'01', 999)",
     ],
 )
 def test_edited_members_and_answers_are_found_by_verify(path, statement):
@@ -126,13 +128,19 @@ def smaller_count(kind, body):
     return body
 
 
-@pytest.mark.parametrize("forgery", [cheaper_price, cheaper_epsilon, smaller_count])
+def smaller_budget(kind, body):
+    if kind == "budget":
+        body["epsilon"] = 0.01
+    return body
+
+
+@pytest.mark.parametrize("forgery", [cheaper_price, cheaper_epsilon, smaller_count, smaller_budget])
 def test_a_rewritten_chain_with_false_prices_is_found(path, forgery, monkeypatch, tmp_path):
     rewritten(path, forgery)
     with pytest.raises(DoesNotVerify, match="does not contain row"):
         Ledger.open(path)  # its head is known here
     monkeypatch.setenv("STILLROOM_HOME", str(tmp_path / "another home"))
-    with pytest.raises(DoesNotVerify, match=r"less than|more was drawn"):
+    with pytest.raises(DoesNotVerify, match=r"less than|more was drawn|breaks the budget"):
         verify(Ledger.open(path))
 
 
@@ -151,6 +159,16 @@ def test_an_old_copy_is_refused_where_the_head_is_known(path, tmp_path):
     with pytest.raises(DoesNotVerify, match="seen before"):
         Ledger.open(tmp_path / "elsewhere.sqlite", head=newer)
     assert head.seq < newer.seq
+
+
+def test_two_copies_opened_together_cannot_both_spend(path, tmp_path):
+    shutil.copy(path, tmp_path / "copy.sqlite")
+    shutil.copy(f"{path}.key", tmp_path / "copy.sqlite.key")
+    first, second = Ledger.open(path), Ledger.open(tmp_path / "copy.sqlite")
+    gate = Gate(second, ids=IDS)
+    spend(first)
+    with pytest.raises(DoesNotVerify, match="seen before"):
+        gate.reserve(VOTES, 1)
 
 
 def test_restoring_an_old_model_refunds_nothing(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ class PricedBlock:
         self._prices: dict[Pair, Price] = {pair: price(self._lines, pair) for pair in proven}
         self._samples = sum(event.noise_samples * count for event, count in self._lines)
         self._epsilons = {
-            str(pair): {f"{d:g}": _figures(cost.guarantee(d)) for d in self._deltas}
+            str(pair): {str(d): _figures(cost.guarantee(d)) for d in self._deltas}
             for pair, cost in self._prices.items()
         }
 
@@ -50,15 +51,25 @@ class PricedBlock:
         return renyi.total([before[pair], self._prices[pair].curve])
 
     def refuse_unless_it_fits(
-        self, budget: Budget, before: Totals, samples: int, *, first: bool, where: str
+        self,
+        budget: Budget,
+        before: Totals,
+        samples: int,
+        *,
+        first: bool,
+        accept_infinite: bool,
+        where: str,
     ) -> None:
-        """Raise BudgetExhausted where the block would break the budget."""
+        """Raise BudgetExhausted where the block would break the budget.
+
+        `accept_infinite` lets a block pass that has no finite price, and no other.
+        """
         alone = (
             self._prices[budget.pair].epsilon(budget.delta)
             if budget.pair in self._prices
             else math.inf
         )
-        if first and alone <= budget.epsilon:
+        if (first and alone <= budget.epsilon) or (accept_infinite and math.isinf(alone)):
             return
         if fits(self._total(budget.pair, before), samples + self._samples, budget):
             return
@@ -76,6 +87,8 @@ class PricedBlock:
         """The block's row: what was promised, what it costs, and the totals with it."""
         totals = {pair: self._total(pair, before) for pair in self._prices}
         return {
+            # Equal blocks of two copies of one ledger must not look like one block.
+            "nonce": os.urandom(8).hex(),
             "noise": self._noise,
             "wishes": [{"count": n, **mechanism.describe()} for mechanism, n in self._wishes],
             "events": lines_to_json(self._lines),

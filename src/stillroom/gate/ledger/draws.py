@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 
 from stillroom.errors import BudgetExhausted
 from stillroom.gate.ledger.blocks import Wish
-from stillroom.gate.ledger.store import Store
+from stillroom.gate.ledger.store import Row, Store
 from stillroom.vocabulary import Integers
 
 
@@ -28,23 +29,49 @@ def begin(store: Store, block: int, place: int, wish: Wish, count: int) -> tuple
             )
         drawn[str(place)] = taken + count
         capacity = mechanism.capacity(reserved)
+        promised = _promised(store, block, last)
         allowance = count
         if capacity < reserved:
-            allowance = min(count, capacity - _promised(store, block, place))
-        body = {"wish": place, "count": count, "allowance": allowance, "drawn": drawn}
+            allowance = min(count, capacity - promised.total(place))
+        body = {
+            "wish": place,
+            "count": count,
+            "allowance": allowance,
+            "drawn": drawn,
+            "settled": promised.settled,
+            "open": promised.open,
+        }
         row = store.append("draw", body, block)
     return row.seq, allowance
 
 
-def _promised(store: Store, block: int, place: int) -> int:
-    """Answers given, plus those a draw without a commit may have given before it was lost."""
-    promised: dict[int, int] = {}
-    for row in store.rows("block = ? AND kind IN ('draw', 'commit')", (block,)):
-        if row.kind == "draw" and row.body["wish"] == place:
-            promised[row.seq] = row.body["allowance"]
-        elif row.kind == "commit" and row.body["draw"] in promised:
-            promised[row.body["draw"]] = row.body["answered"]
-    return sum(promised.values())
+@dataclass
+class _Promised:
+    """Answers given by committed draws, and draws that may have given theirs before they were lost.
+
+    Carried from draw to draw, so that the next one need not read them all.
+    """
+
+    settled: dict[str, int]
+    open: list[list[int]]
+
+    def total(self, place: int) -> int:
+        unknown = sum(allowance for _, wish, allowance in self.open if wish == place)
+        return self.settled.get(str(place), 0) + unknown
+
+
+def _promised(store: Store, block: int, last: Row | None) -> _Promised:
+    if last is None:
+        return _Promised({}, [])
+    waiting = [*last.body["open"], [last.seq, last.body["wish"], last.body["allowance"]]]
+    oldest = waiting[0][0]
+    commits = store.rows("block = ? AND kind = 'commit' AND seq > ?", (block, oldest))
+    answered = {row.body["draw"]: row.body["answered"] for row in commits}
+    settled = dict(last.body["settled"])
+    for draw, wish, _ in waiting:
+        if draw in answered:
+            settled[str(wish)] = settled.get(str(wish), 0) + answered[draw]
+    return _Promised(settled, [draw for draw in waiting if draw[0] not in answered])
 
 
 def commit(

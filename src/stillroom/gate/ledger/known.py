@@ -7,6 +7,7 @@ another home are a known weakness.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ class KnownLedgers:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
             connection = sqlite3.connect(self._file, isolation_level=None, timeout=120.0)
         except (OSError, sqlite3.OperationalError) as error:
             raise BadInput(
@@ -52,9 +54,11 @@ class KnownLedgers:
         finally:
             connection.close()
 
-    def _key(self) -> bytes:
+    def _key(self, connection: sqlite3.Connection) -> bytes:
         path = self._folder / "known-ledgers.key"
-        return read_key(path) if path.exists() else make_key(path)
+        empty = connection.execute("SELECT 1 FROM members LIMIT 1").fetchone() is None
+        # A new key would not recognise the records that were entered under the old one.
+        return make_key(path) if empty and not path.exists() else read_key(path)
 
     def enter(self, ledger: str, path: Path, ids: list[str], persons: list[str] | None) -> None:
         """Note that these records belong to this ledger.
@@ -63,7 +67,7 @@ class KnownLedgers:
             WrongData: some of them belong to another ledger.
         """
         with self._transaction() as connection:
-            prints = fingerprints(self._key(), ids, persons)
+            prints = fingerprints(self._key(connection), ids, persons)
             for print_ in prints:
                 other = connection.execute(
                     "SELECT ledgers.path FROM members JOIN ledgers ON ledgers.id = ledger "

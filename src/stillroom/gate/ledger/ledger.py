@@ -134,10 +134,7 @@ class Ledger:
             DoesNotVerify: the chain is broken, or the ledger went back in time.
         """
         ledger = cls(Store(Path(path), read_only=read_only))
-        seen = ledger._known.head(ledger.id) if ledger._known else None
-        for known in (head, seen):
-            if known is not None and not ledger._store.contains(known):
-                raise rolled_back(Path(path), known)
+        ledger._refuse_if_rolled_back(head)
         return ledger
 
     @property
@@ -156,6 +153,12 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file."""
         self._store.close()
+
+    def _refuse_if_rolled_back(self, kept: Head | None = None) -> None:
+        seen = self._known.head(self.id) if self._known else None
+        for known in (kept, seen):
+            if known is not None and not self._store.contains(known):
+                raise rolled_back(self.path, known)
 
     def _remember(self) -> None:
         if self._known is not None:
@@ -239,7 +242,7 @@ class Ledger:
         rdp = renyi.epsilon(self.totals().get(pair, renyi.INFINITE), delta)
         if len(blocks) == 1:
             # A single block was priced whole, and the tightest accountant's figure holds.
-            stored = blocks[0].body["epsilon"].get(str(pair), {}).get(f"{delta:g}")
+            stored = blocks[0].body["epsilon"].get(str(pair), {}).get(str(delta))
             return float(stored.get("certified", rdp)) if stored else rdp
         return rdp
 
@@ -286,14 +289,20 @@ class Ledger:
         # Priced before the file is locked: other processes need not wait for arithmetic.
         block = PricedBlock(wishes, noise, deltas=[b.delta for b in budgets])
         with self._store.transaction():
+            # Once more: another copy of this ledger may have spent since it was opened.
+            self._refuse_if_rolled_back()
             earlier = self._store.last("kind = 'block'")
             before = self.totals()
             samples = earlier.body["samples"] if earlier else 0
-            if not accept_infinite:
-                for budget in self.budgets():
-                    block.refuse_unless_it_fits(
-                        budget, before, samples, first=earlier is None, where=str(self.path)
-                    )
+            for budget in self.budgets():
+                block.refuse_unless_it_fits(
+                    budget,
+                    before,
+                    samples,
+                    first=earlier is None,
+                    accept_infinite=accept_infinite,
+                    where=str(self.path),
+                )
             row = self._store.append(
                 "block", {"recipe": recipe_hash, **block.body(before, samples)}
             )

@@ -54,10 +54,10 @@ def read_key(path: Path) -> bytes:
         key = b""
     if len(key) != 32:
         raise BadInput(
-            "the ledger's key is missing or damaged",
+            "the key is missing or damaged",
             where=str(path),
-            why="without it the ledger cannot tell whether this is its data",
-            remedy="restore the key file from the same backup as the ledger",
+            why="without it no record can be recognised",
+            remedy="restore the key file from the same backup as the file it belongs to",
         )
     return key
 

@@ -17,11 +17,11 @@ from stillroom.gate.accounting import price
 from stillroom.gate.events import Line, lines_from_json
 from stillroom.gate.ledger import members
 from stillroom.gate.ledger.blocks import ALL_PAIRS
-from stillroom.gate.ledger.budget import totals_from_json
+from stillroom.gate.ledger.budget import fits, totals_from_json
 from stillroom.gate.ledger.known import rolled_back
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.store import Head, Row, broken, canonical, row_hash
-from stillroom.vocabulary import RECORD, Guarantee, Pair
+from stillroom.vocabulary import RECORD, Budget, Guarantee, Pair
 
 EXPORT_FORMAT = "stillroom ledger export"
 EXPORT_VERSION = 1
@@ -78,6 +78,10 @@ def verify(ledger: Ledger) -> None:
         stored = [m for (m,) in store.query("SELECT hmac FROM members WHERE seq = ?", (row.seq,))]
         if members.digest(stored) != row.body["digest"]:
             raise broken(ledger.path, row.seq, "the register of records was changed")
+    strays = "SELECT 1 FROM members WHERE seq NOT IN (SELECT seq FROM rows WHERE kind = 'members')"
+    unasked = "SELECT 1 FROM answers WHERE draw NOT IN (SELECT seq FROM rows WHERE kind = 'draw')"
+    if store.query(strays) or store.query(unasked):
+        raise broken(ledger.path, store.head().seq, "records or answers were added beside the rows")
     for row in store.rows("kind = 'commit'"):
         found = store.query("SELECT content FROM answers WHERE draw = ?", (row.body["draw"],))
         if [hashlib.sha256(content).hexdigest() for (content,) in found] != [row.body["answers"]]:
@@ -90,10 +94,15 @@ def verify_rows(rows: Iterable[Row], where: str) -> None:
     drawn: dict[tuple[int, int], int] = {}
     open_draws: dict[int, Row] = {}
     totals = dict.fromkeys(ALL_PAIRS, renyi.NOTHING)
+    budgets: dict[Pair, Budget] = {}
     for row in rows:
-        if row.kind == "block":
-            blocks[row.seq] = row
+        if row.kind == "budget":
+            pair = Pair.parse(row.body["pair"])
+            budgets[pair] = Budget(row.body["epsilon"], row.body["delta"], pair)
+        elif row.kind == "block":
             totals = _check_block(row, totals, where)
+            _check_budgets(row, totals, budgets.values(), first=not blocks, where=where)
+            blocks[row.seq] = row
         elif row.kind == "draw":
             wish = row.body["wish"]
             if row.block not in blocks:
@@ -131,6 +140,26 @@ def _check_block(
             if stated_epsilon < cost.epsilon(float(delta)) * (1 - 1e-3) - 1e-6:
                 raise broken(where, row.seq, f"epsilon at delta {delta} is less than it costs")
     return stated
+
+
+def _check_budgets(
+    row: Row,
+    totals: Mapping[Pair, renyi.Curve],
+    budgets: Iterable[Budget],
+    *,
+    first: bool,
+    where: str,
+) -> None:
+    """A block fits every budget of its time, unless it has no finite price and was let in so."""
+    lines = lines_from_json(row.body["events"]) if row.body["noise"] == "os" else []
+    for budget in budgets:
+        alone = price(lines, budget.pair).epsilon(budget.delta) if lines else math.inf
+        fitted = first and alone <= budget.epsilon * (1 + 1e-3)
+        fitted = fitted or fits(
+            totals.get(budget.pair, renyi.INFINITE), row.body["samples"], budget
+        )
+        if not fitted and math.isfinite(alone):
+            raise broken(where, row.seq, f"the block breaks the budget for {budget.pair}")
 
 
 def reprice(rows: Iterable[Row], pair: Pair, delta: float) -> Guarantee:

@@ -1,0 +1,111 @@
+"""The documentation is true: its commands run, its code runs, its links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def _build_module():
+    spec = importlib.util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+build = _build_module()
+PAGES = build.pages()
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.jsonl"))
+TEXTS = [
+    *PAGES,
+    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+    ROOT / "benchmarks" / "README.md",
+]
+
+# A path of some machine, a host, an address: none of them is the project's to tell.
+TELLTALE = re.compile(
+    r"(?<![\w.])/(?:home|root|tmp|usr|var|opt|mnt|srv|work|Users)/"
+    r"|[A-Z]:\\|\w+://|\blocalhost\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|[\w.]+@[\w-]+\.\w"
+)
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def shape(printed):
+    """What a transcript looks like when fresh noise and fresh ids are left out."""
+    # An unlucky block of labels can be all wrong, or a share one digit longer: columns may move.
+    without_ids = re.sub(r"\b[0-9a-f]{32,}\b", "ID", printed)
+    return re.sub(r"[\s─]+", " ", re.sub(r"\d+(\.\d+)?%?", "N", without_ids))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_runs_and_prints_what_is_documented(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for ran in build.run(build.parts(page.read_text(encoding="utf-8"))):
+        assert ran.code == ran.expected_code, f"{ran.what}\n{ran.printed}"
+        # A plan draws no noise, so it is compared to the digit.
+        seen = str if ran.what.startswith("$ stillroom plan") else shape
+        assert seen(ran.printed) == seen(ran.documented), f"{ran.what}: stale, run `make docs`"
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_blocks_are_of_known_kinds(page):
+    kinds = {part.kind for part in build.parts(page.read_text(encoding="utf-8"))}
+    assert kinds <= {None, "console", "python", "text", "sh"}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_make_targets_exist(page):
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"^make ([\w-]+)$|`make ([\w-]+)`", text, re.M)
+    assert {a or b for a, b in named} <= targets
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_named_files_and_links_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
+        linked = (page.parent / target).resolve() if target else page
+        assert linked.exists(), f"{name_of(page)} links to {target}"
+        if anchor:
+            assert anchor in anchors(linked), f"{name_of(page)} links to {target}#{anchor}"
+    for path in re.findall(r"`((?:src|tests|docs|benchmarks)/[\w/.-]+)`", text):
+        assert (ROOT / path).exists(), f"{name_of(page)} names {path}"
+
+
+def anchors(page):
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*TEXTS, *RESULTS], ids=name_of)
+def test_no_line_names_a_host_or_a_machine_path(page):
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        found = TELLTALE.search(line)
+        assert found is None, f"{name_of(page)}:{number}: {found and found[0]}"
+
+
+def test_picture_is_small_and_whole():
+    picture = build.PICTURE.read_text(encoding="utf-8")
+    assert picture.rstrip().endswith("</svg>")
+    assert len(picture) < 150_000
+
+
+@pytest.mark.parametrize("results", RESULTS, ids=name_of)
+def test_results_have_all_fields(results):
+    lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    assert all(
+        {"bench", "metric", "mean", "sd", "draws", "versions"} <= set(line) for line in lines
+    )
+    assert len({tuple(line) for line in lines}) == 1
