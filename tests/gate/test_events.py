@@ -13,12 +13,15 @@ from stillroom.gate import (
     ConfidentVotes,
     GaussianSum,
     LaplaceCounts,
+    NoisyArgmax,
+    NoisyCounts,
     NoisyVotes,
     RandomisedResponse,
 )
 from stillroom.gate.accounting import price
 from stillroom.gate.events import event_from_json, lines_from_json, lines_to_json
-from stillroom.vocabulary import RECORD
+from stillroom.gate.mechanisms import mechanism_from_json
+from stillroom.vocabulary import RECORD, Unit
 
 LINES = [
     *NoisyVotes(250, 10, Fraction(401, 10)).lines(7),
@@ -63,6 +66,28 @@ def test_missing_fields_are_refused():
     for name in ("sigma_squared", "coordinates", "norm", "sensitivity", "kind"):
         with pytest.raises(UnsupportedEvent):
             event_from_json({k: v for k, v in body.items() if k != name})
+
+
+MECHANISMS = [
+    NoisyVotes(250, 10, Fraction(401, 10), Unit.PERSON),
+    NoisyArgmax(5, 3, 7),
+    ConfidentVotes(5, 3, 50, threshold=3, threshold_sigma=9, most_answers=3),
+    NoisyCounts(5, 3),
+    LaplaceCounts(Fraction(1, 3), 4),
+    RandomisedResponse(4, Fraction(2, 5)),
+    GaussianSum(100, 4, 100, rate=Fraction(1, 7)),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+def test_mechanisms_come_back_from_their_description(mechanism):
+    assert mechanism_from_json(json.loads(json.dumps(mechanism.describe()))) == mechanism
+
+
+@pytest.mark.parametrize("change", [{"mechanism": "os.system"}, {"sigma": "0"}, {"unit": "me"}])
+def test_unknown_mechanisms_are_refused(change):
+    with pytest.raises(UnsupportedEvent, match="mechanism"):
+        mechanism_from_json({**MECHANISMS[0].describe(), **change})
 
 
 @pytest.mark.parametrize("count", [0, -5, None, "7", 1.5])

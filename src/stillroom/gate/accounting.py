@@ -152,7 +152,8 @@ def _curve(event: Event, pair: Pair) -> renyi.Curve:
             return renyi.gaussian(distance, variance) if variance > 0 else renyi.INFINITE
     elif isinstance(event, SampledGaussianEvent):
         norm = event.bounds.get(pair)
-        if norm is not None and event.sigma_squared > ROUNDING_VARIANCE and event.rate < 1:
+        covered = event.sigma_squared > ROUNDING_VARIANCE and up(event.rate) < 1
+        if norm is not None and covered:
             return renyi.sampled_gaussian(
                 up(event.rate),
                 _multiplier(event.sigma_squared, norm),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stillroom.data import load
-from stillroom.errors import BadInput, DoesNotVerify, WrongData
+from stillroom.errors import BadInput, DoesNotVerify, UnsupportedEvent, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
 from stillroom.gate.events import Line, lines_from_json
@@ -21,6 +21,7 @@ from stillroom.gate.ledger.budget import fits, totals_from_json
 from stillroom.gate.ledger.known import rolled_back
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.store import Head, Row, broken, canonical, row_hash
+from stillroom.gate.mechanisms import mechanism_from_json
 from stillroom.vocabulary import RECORD, Budget, Guarantee, Pair
 
 EXPORT_FORMAT = "stillroom ledger export"
@@ -89,7 +90,23 @@ def verify(ledger: Ledger) -> None:
 
 
 def verify_rows(rows: Iterable[Row], where: str) -> None:
-    """Draws have paid blocks, commits have draws, and prices are what the events cost."""
+    """Draws have paid blocks, commits have draws, and prices are what the events cost.
+
+    Raises:
+        DoesNotVerify: something does not fit, or a row cannot be read.
+    """
+    try:
+        _verify_rows(rows, where)
+    except (BadInput, UnsupportedEvent, KeyError, IndexError, TypeError, ValueError) as error:
+        raise DoesNotVerify(
+            f"a row of the ledger cannot be read ({type(error).__name__})",
+            where=where,
+            why="a row that cannot be read may hide a draw",
+            remedy="use the version of stillroom that wrote it, or restore a backup",
+        ) from None
+
+
+def _verify_rows(rows: Iterable[Row], where: str) -> None:
     blocks: dict[int, Row] = {}
     drawn: dict[tuple[int, int], int] = {}
     open_draws: dict[int, Row] = {}
@@ -123,7 +140,11 @@ def verify_rows(rows: Iterable[Row], where: str) -> None:
 def _check_block(
     row: Row, before: Mapping[Pair, renyi.Curve], where: str
 ) -> dict[Pair, renyi.Curve]:
-    lines = lines_from_json(row.body["events"]) if row.body["noise"] == "os" else []
+    events = lines_from_json(row.body["events"])
+    wishes = [(mechanism_from_json(wish), wish["count"]) for wish in row.body["wishes"]]
+    if events != [line for mechanism, count in wishes for line in mechanism.lines(count)]:
+        raise broken(where, row.seq, "the events are not those of what was reserved")
+    lines = events if row.body["noise"] == "os" else []
     stated = totals_from_json(row.body["totals"])
     for pair, curve in stated.items():
         if pair not in before:

@@ -1,9 +1,15 @@
 """One module a mechanism: description, event, sampler, law where finite, claim with theorem."""
 
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from stillroom.errors import BadInput, UnsupportedEvent
 from stillroom.gate.mechanisms.base import Mechanism
 from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
 from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
 from stillroom.gate.mechanisms.votes import UNANSWERED, ConfidentVotes, NoisyArgmax, NoisyVotes
+from stillroom.vocabulary import Unit
 
 __all__ = [
     "UNANSWERED",
@@ -15,4 +21,39 @@ __all__ = [
     "NoisyCounts",
     "NoisyVotes",
     "RandomisedResponse",
+    "mechanism_from_json",
 ]
+
+_BY_NAME: dict[str, type[Mechanism]] = {
+    kind.name: kind
+    for kind in (
+        ConfidentVotes,
+        GaussianSum,
+        LaplaceCounts,
+        NoisyArgmax,
+        NoisyCounts,
+        NoisyVotes,
+        RandomisedResponse,
+    )
+}
+
+
+def mechanism_from_json(body: Mapping[str, Any]) -> Mechanism:
+    """The mechanism that `describe` described; names are looked up here, never imported.
+
+    Raises:
+        UnsupportedEvent: an unknown mechanism, or a description that makes no sense.
+
+    >>> mechanism_from_json(NoisyCounts(sigma=3, width=10).describe()).lines(2)[0][1]
+    2
+    """
+    try:
+        kind = _BY_NAME[body["mechanism"]]
+        given = {part.name: body[part.name] for part in fields(kind)}
+        return kind(**{**given, "unit": Unit(given["unit"])})
+    except (BadInput, KeyError, TypeError, ValueError):
+        raise UnsupportedEvent(
+            "a mechanism is unknown or incompletely described",
+            why="what it drew cannot be compared with what was charged",
+            remedy="read it with the version of stillroom that wrote it, or a newer one",
+        ) from None
