@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from stillroom.data import load
+from stillroom.data.store import load_parts
 from stillroom.errors import BadInput, DoesNotVerify, UnsupportedEvent, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
@@ -228,7 +228,7 @@ def check(path: Path, *, head: str | None = None, data: str | None = None) -> di
         ledger = Ledger.open(path, head=known, read_only=True)
         verify(ledger)
         rows = list(ledger.store.rows())
-        if data is not None and not ledger.recognises(load(data).ids):
+        if data is not None and not ledger.recognises(_all_ids(data)):
             raise WrongData(
                 "not one of these records belongs to the ledger",
                 where=str(path),
@@ -236,6 +236,10 @@ def check(path: Path, *, head: str | None = None, data: str | None = None) -> di
                 remedy="verify with the data set the ledger was made for",
             )
     return _report(rows)
+
+
+def _all_ids(data: str) -> list[str]:
+    return [identity for part in load_parts(data).values() for identity in part.ids]
 
 
 def _read_export(path: Path) -> dict[str, Any] | None:
