@@ -275,6 +275,13 @@ class Guarantee:
 class OpenGate(Protocol):
     """A gate with a paid block: the only face of the gate that methods hand to the other rooms."""
 
+    @property
+    def left(self) -> int:
+        """How many answers the block can still give; lost ones are gone."""
+
+    def earlier(self) -> list[Sanitised[Integers]]:
+        """The answers the block has given so far, in order; reading them again is free."""
+
     def release(self, bounded: Bounded) -> Sanitised[Integers]:
         """Add the block's noise to a bounded value."""
 

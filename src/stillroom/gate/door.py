@@ -105,6 +105,22 @@ class Gate:
             for place, (mechanism, count) in enumerate(wishes)
         ]
 
+    def reopen(self, recipe: str) -> list[Passage] | None:
+        """The block that was paid for under this very recipe, to go on with; None if there is none.
+
+        Raises:
+            UnsupportedEvent: the block's mechanisms are not known here.
+        """
+        recipe_hash = hashlib.sha256(recipe.encode()).hexdigest()
+        found = self.ledger.reserved(recipe_hash, self._entropy.source)
+        if found is None:
+            return None
+        block, wishes = found
+        return [
+            Passage(self, block, place, mechanism, count, recipe_hash)
+            for place, (mechanism, count) in enumerate(wishes)
+        ]
+
     def recall(
         self, mechanism: Mechanism, query: bytes, *, recipe: str = ""
     ) -> Sanitised[Integers] | None:
@@ -145,6 +161,18 @@ class Passage:
         self.block = block
         self.mechanism = mechanism
         self.count = count
+
+    @property
+    def left(self) -> int:
+        """How many answers the block can still give; lost ones are gone."""
+        return self.count - self._ledger.drawn(self.block, self._place)
+
+    def earlier(self) -> list[Sanitised[Integers]]:
+        """The answers the block has given so far, in order; reading them again is free."""
+        return [
+            Sanitised(answers, (Receipt(self._ledger.id, self.block, draw),))
+            for draw, answers in self._ledger.answers(self.block, self._place)
+        ]
 
     def release(self, bounded: Bounded) -> Sanitised[Integers]:
         """Add the mechanism's noise to a bounded value, one answer a row.

@@ -96,5 +96,19 @@ def recall(store: Store, key: str) -> tuple[int, int, Integers] | None:
     if not found:
         return None
     block, draw, shape, content = found[0]
-    answers = np.frombuffer(content, dtype="<i8").astype(np.int64)
-    return block, draw, answers.reshape([int(n) for n in shape.split(",")])
+    return block, draw, _array(shape, content)
+
+
+def answers(store: Store, block: int, place: int) -> list[tuple[int, Integers]]:
+    """The committed answers of one wish of a block, in order."""
+    found = store.query(
+        "SELECT draw, shape, content FROM answers JOIN rows ON rows.seq = draw "
+        "WHERE block = ? AND json_extract(body, '$.wish') = ? ORDER BY draw",
+        (block, place),
+    )
+    return [(draw, _array(shape, content)) for draw, shape, content in found]
+
+
+def _array(shape: str, content: bytes) -> Integers:
+    values = np.frombuffer(content, dtype="<i8").astype(np.int64)
+    return values.reshape([int(n) for n in shape.split(",")])

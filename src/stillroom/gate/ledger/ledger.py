@@ -20,6 +20,7 @@ from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish
 from stillroom.gate.ledger.budget import Totals, share_spent, totals_from_json
 from stillroom.gate.ledger.known import KnownLedgers, rolled_back
 from stillroom.gate.ledger.store import Head, Store, broken
+from stillroom.gate.mechanisms import mechanism_from_json
 from stillroom.vocabulary import Budget, Integers, Pair, check_delta
 
 
@@ -317,13 +318,32 @@ class Ledger:
         Raises:
             BudgetExhausted: the block has fewer answers left; nothing was drawn.
         """
-        return draws.begin(self._store, block, place, wish, count)
+        begun = draws.begin(self._store, block, place, wish, count)
+        # An old copy of the ledger must not draw again what this one has drawn.
+        self._remember()
+        return begun
 
     def commit_draw(
         self, block: int, draw: int, answers: Integers, answered: int, key: str | None
     ) -> None:
         """Store the noisy answers and close the draw, in one transaction (L2)."""
         draws.commit(self._store, block, draw, answers, answered, key)
+
+    def reserved(self, recipe_hash: str, noise: str) -> tuple[int, list[Wish]] | None:
+        """The newest block under this recipe and its wishes, to go on with."""
+        for row in reversed(list(self._store.rows("kind = 'block'"))):
+            if row.body["recipe"] == recipe_hash and row.body["noise"] == noise:
+                return row.seq, [(mechanism_from_json(w), w["count"]) for w in row.body["wishes"]]
+        return None
+
+    def drawn(self, block: int, place: int) -> int:
+        """How many answers of a wish were begun, lost ones included."""
+        last = self._store.last("block = ? AND kind = 'draw'", (block,))
+        return int(last.body["drawn"].get(str(place), 0)) if last else 0
+
+    def answers(self, block: int, place: int) -> list[tuple[int, Integers]]:
+        """The committed answers of a wish, with their draws, in order."""
+        return draws.answers(self._store, block, place)
 
     def recall(self, key: str) -> tuple[int, int, Integers] | None:
         """The block, draw and answers stored under a cache key, if any (L7)."""

@@ -1,0 +1,135 @@
+"""Direct: a linear layer trained on the sensitive records themselves, by DP-SGD.
+
+Abadi et al. 2016, Algorithm 1, on fixed public features, with the closed-form clipping of an outer
+product, integer sums and the gate's exact noise. At rate 1 it is full-batch gradient descent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from stillroom.errors import BadInput
+from stillroom.gate import GaussianSum
+from stillroom.gate.calibration import smallest_sigma
+from stillroom.private import Clip, LinearRecords
+from stillroom.public import Descent
+from stillroom.vocabulary import RECORD, OpenGate, Pair
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Everything the training needs to know beforehand; all of it public.
+
+    Args:
+        steps: how many noisy gradient sums are drawn.
+        rate: the share of the records in a step, an exact fraction.
+        clip: the largest norm of one record's gradient.
+        public_size: the declared number of records; only the length of a step depends on it.
+        learning_rate: the length of a step.
+        momentum: how much of the last step goes on.
+        average_from: from which step on weights are averaged; None for the last ones.
+
+    Raises:
+        BadInput: a number is out of range.
+    """
+
+    steps: int
+    rate: Fraction
+    clip: Clip
+    public_size: int
+    learning_rate: float = 8.0
+    momentum: float = 0.9
+    average_from: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", Fraction(self.rate))
+        checks = {
+            "steps": self.steps >= 1,
+            "rate": 0 < self.rate <= 1,
+            "public_size": self.public_size >= 1,
+            "learning_rate": 0 < self.learning_rate < float("inf"),
+            "momentum": 0 <= self.momentum < 1,
+            "average_from": self.average_from is None or 0 <= self.average_from < self.steps,
+        }
+        for name, fine in checks.items():
+            if not fine:
+                raise BadInput(
+                    f"{name} is out of range: {getattr(self, name)}",
+                    where=name,
+                    why="the plan must be fixed before the first draw",
+                    remedy="see the arguments of Direct",
+                )
+
+    def mechanism(self, width: int, multiplier: Fraction) -> GaussianSum:
+        """The way through the gate: noise of `multiplier` clips on a sum of that width."""
+        sigma = multiplier * self.clip.steps
+        return GaussianSum(sigma, width, self.clip.squared_norm, self.rate)
+
+    def smallest_multiplier(
+        self, width: int, epsilon: float, delta: float, pair: Pair = RECORD
+    ) -> Fraction:
+        """The least noise, in thousandths of the clip, whose whole training fits epsilon."""
+        return smallest_sigma(
+            lambda multiplier: self.mechanism(width, multiplier).lines(self.steps),
+            epsilon,
+            delta,
+            pair,
+        )
+
+
+def train(
+    gate: OpenGate,
+    records: LinearRecords,
+    plan: Direct,
+    on_step: Callable[[int], None] = lambda step: None,
+) -> Descent:
+    """Train on the records through a gate that was paid for `plan.steps` sums.
+
+    A run that was cut off goes on where it was: the answers it had paid for are replayed, and a
+    step that was lost stays lost (L2).
+
+    Guarantee: one record, added, removed or changed, at the price of the gate's block.
+    Assumes: `records` has the features the weights will be used with.
+
+    Args:
+        gate: an open gate for `plan.mechanism(...)`.
+        records: the sensitive records.
+        plan: the numbers.
+        on_step: told after each step, for progress.
+
+    >>> import tempfile
+    >>> from stillroom.data import digits
+    >>> from stillroom.features import pixels
+    >>> from stillroom.gate import Budget, Gate, Ledger
+    >>> data = digits()
+    >>> records = LinearRecords(pixels(data.x), data.y, classes=10)
+    >>> plan = Direct(steps=20, rate="1/2", clip=Clip("1/2"), public_size=1800)
+    >>> path = tempfile.mkdtemp() + "/ledger.sqlite"
+    >>> ledger = Ledger.create(path, ids=data.ids, purpose="benchmark")
+    >>> ledger.set_budget(Budget(epsilon=2, delta=1e-5), reason="an example")
+    >>> noise = plan.smallest_multiplier(records.width, epsilon=2, delta=1e-5)
+    >>> gate = Gate(ledger, ids=data.ids).reserve(plan.mechanism(records.width, noise), 20)
+    >>> weights = train(gate, records, plan).result()
+    >>> bool(((pixels(data.x) @ weights.T).argmax(axis=1) == data.y).mean() > 0.7)
+    True
+    """
+    layer = Descent(
+        records.classes,
+        records.width // records.classes,
+        unit=plan.clip.unit,
+        divisor=float(plan.rate * plan.public_size),
+        rate=plan.learning_rate,
+        momentum=plan.momentum,
+        average_from=plan.average_from,
+    )
+    for noisy in gate.earlier():
+        layer.step(noisy)
+    while gate.left:
+        secret = gate.poisson() if plan.rate < 1 else None
+        bounded = records.clipped_sum(layer.weights, plan.clip, secret)
+        noisy = gate.release(bounded)
+        layer.step(noisy)
+        on_step(plan.steps - gate.left)
+    return layer

@@ -1,0 +1,195 @@
+"""The clipped gradient sum of a linear layer, in integers, without one per-example gradient.
+
+The gradient of one record is an outer product: its residual times its feature row. So its norm is
+the product of two norms, and a whole batch is clipped and summed by two matrix products (E1).
+Feature rows are truncated to an integer grid once; the clipped residual is truncated to another;
+their product is then an exact integer vector whose norm is known exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import BadInput, NumericalDoubt
+from stillroom.vocabulary import (
+    Bounded,
+    Integers,
+    Norm,
+    Pair,
+    Relation,
+    SecretSample,
+    Sensitivity,
+    Unit,
+)
+
+FEATURE_BITS = 10
+"""A row of norm 1 becomes one of norm 2^10: some thousand features keep a few bits each."""
+
+RESIDUAL_BITS = 12
+BLOCK = 256
+"""Rows a block: it stays in the cache, and its sums stay below 2^24, exact in single precision."""
+
+_HALF = 6
+_SPLIT = 1 << _HALF
+
+
+@dataclass(frozen=True)
+class Clip:
+    """The largest norm of one record's gradient, and the grid it is summed on.
+
+    Args:
+        norm: the clip, such as 0.5.
+        normalise: scale every gradient to the clip instead of only the longer ones.
+    """
+
+    norm: Fraction
+    normalise: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", Fraction(self.norm))
+        if not 0 < self.norm <= 1:
+            raise BadInput(
+                f"the clip must lie in (0, 1], got {self.norm}",
+                where="clip",
+                why="rows have norm 1 and residuals at most 1.42, so a larger clip only adds noise",
+                remedy="give a clip such as 0.5",
+            )
+
+    @property
+    def steps(self) -> int:
+        """The clip in grid units, rounded down."""
+        return int(self.norm * (1 << (FEATURE_BITS + RESIDUAL_BITS)))
+
+    @property
+    def squared_norm(self) -> int:
+        """What the gate is told: the square of the largest norm of one record's term."""
+        return self.steps**2
+
+    @property
+    def unit(self) -> float:
+        """One grid unit of the sum, as a gradient."""
+        return 2.0 ** -(FEATURE_BITS + RESIDUAL_BITS)
+
+
+class LinearRecords:
+    """Sensitive records as integer feature rows, ready for clipped gradient sums.
+
+    Guarantee: a record is its own row and label; nothing is computed over several records.
+    Assumes: feature rows have a norm of at most 1 and depend on their own record only.
+
+    Args:
+        rows: feature rows, one a record.
+        labels: the label of each record.
+        classes: how many classes there are.
+
+    Raises:
+        BadInput: a row is longer than 1, or a feature is not a number.
+    """
+
+    def __init__(
+        self, rows: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], classes: int
+    ) -> None:
+        if not np.isfinite(rows).all():
+            raise BadInput(
+                "a feature is not a finite number",
+                where="features",
+                why="it would spoil every sum it enters, and clipping cannot bound it",
+                remedy="repair the records, or use other features",
+            )
+        self._rows = np.trunc(rows * np.float32(1 << FEATURE_BITS)).astype(np.int16)
+        squares = [
+            np.einsum("ij,ij->i", block, block)
+            for start in range(0, len(rows), BLOCK)
+            for block in [self._rows[start : start + BLOCK].astype(np.int64)]
+        ]
+        self._squares: Integers = np.concatenate(squares)
+        if self._squares.max(initial=0) > 1 << (2 * FEATURE_BITS):
+            raise BadInput(
+                "a feature row is longer than 1",
+                where="features",
+                why="the clip is computed for rows of norm 1",
+                remedy="normalise each row by itself",
+            )
+        self._labels = np.asarray(labels, dtype=np.int64)
+        self.classes = classes
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a gradient: one weight a class and feature."""
+        return self.classes * int(self._rows.shape[1])
+
+    def __repr__(self) -> str:
+        return f"LinearRecords(<hidden>, features={self._rows.shape[1]}, classes={self.classes})"
+
+    def clipped_sum(
+        self, weights: npt.NDArray[np.float32], clip: Clip, sample: SecretSample | None
+    ) -> Bounded:
+        """The sum of the sampled records' clipped gradients of the cross-entropy, in grid units.
+
+        Args:
+            weights: one row of weights a class; public.
+            clip: the largest norm of one record's gradient.
+            sample: which records take part; None for all.
+        """
+        chosen = np.arange(len(self._rows))
+        if sample is not None:
+            chosen = chosen[sample.open_secret(len(self._rows))]
+        scaled = (weights * np.float32(1 / (1 << FEATURE_BITS))).T.astype(np.float32)
+        total = np.zeros((self.classes, self._rows.shape[1]), dtype=np.float64)
+        for start in range(0, len(chosen), BLOCK):
+            block = chosen[start : start + BLOCK]
+            rows = self._rows[block].astype(np.float32)
+            residuals = self._residuals(rows @ scaled, self._labels[block])
+            total += self._exact_product(self._clipped(residuals, self._squares[block], clip), rows)
+        bounds = {Pair(Unit.RECORD, relation): Fraction(clip.squared_norm) for relation in Relation}
+        proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
+        return Bounded(total.astype(np.int64).reshape(1, -1), proven, sample)
+
+    @staticmethod
+    def _residuals(
+        logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """Softmax minus the label: the gradient with respect to the logits."""
+        shifted = np.exp((logits - logits.max(axis=1, keepdims=True)).astype(np.float64))
+        shifted /= shifted.sum(axis=1, keepdims=True)
+        shifted[np.arange(len(labels)), labels] -= 1.0
+        residuals: npt.NDArray[np.float64] = shifted
+        return residuals
+
+    @staticmethod
+    def _clipped(residuals: npt.NDArray[np.float64], squares: Integers, clip: Clip) -> Integers:
+        """Residuals on their grid, so that residual times row stays within the clip, exactly."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals)) * np.sqrt(squares)
+        room = clip.steps / np.maximum(lengths * (1 << RESIDUAL_BITS), 1e-9)
+        factor = room if clip.normalise else np.minimum(1.0, room)
+        scaled = residuals * (factor * (1 << RESIDUAL_BITS))[:, None]
+        # Twelve bits and a sign: what the exact product below can carry.
+        integers: Integers = np.trunc(np.clip(scaled, 1 - _SPLIT**2, _SPLIT**2 - 1)).astype(
+            np.int64
+        )
+        norms = np.einsum("ij,ij->i", integers, integers) * squares
+        # Truncation only shortens, so this refuses nothing unless arithmetic went wrong.
+        integers[norms > clip.squared_norm] = 0
+        return integers
+
+    @staticmethod
+    def _exact_product(
+        residuals: Integers, rows: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float64]:
+        """Residuals times rows, exact: two halves of six bits, each summed below 2^24."""
+        high = residuals >> _HALF
+        low = residuals - (high << _HALF)
+        halves = np.concatenate([high, low], axis=1).T.astype(np.float32) @ rows
+        if np.abs(halves).max(initial=0) > 1 << 24:
+            raise NumericalDoubt(
+                "a block of gradients exceeds exact single precision",
+                where="clipped sum",
+                why="its sum would be rounded, and its sensitivity no longer known",
+                remedy="use a smaller block",
+            )
+        classes = residuals.shape[1]
+        return halves[:classes].astype(np.float64) * _SPLIT + halves[classes:]

@@ -1,0 +1,68 @@
+"""Gradient descent on noisy sums: momentum and averaging, all of it post-processing."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.vocabulary import Integers, Sanitised
+
+Weights = npt.NDArray[np.float32]
+
+
+class Descent:
+    """A linear layer that moves along sanitised gradient sums.
+
+    Guarantee: sees nothing but sanitised values and public numbers, so every step is free.
+
+    Args:
+        classes: rows of the layer.
+        features: columns of the layer.
+        unit: one grid unit of the sums, as a gradient.
+        divisor: the declared size of a batch: rate times public size, never the real one (E5).
+        rate: the length of a step.
+        momentum: how much of the last step goes on, in [0, 1).
+        average_from: from which step on the weights are averaged; None for the last weights.
+
+    >>> layer = Descent(2, 3, unit=1.0, divisor=1.0, rate=0.5, momentum=0.0)
+    >>> layer.step(Sanitised(np.array([[1, 0, 0, -1, 0, 0]]), ()))
+    >>> layer.weights[:, 0].tolist()
+    [-0.5, 0.5]
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        features: int,
+        *,
+        unit: float,
+        divisor: float,
+        rate: float,
+        momentum: float,
+        average_from: int | None = None,
+    ) -> None:
+        self.weights: Weights = np.zeros((classes, features), dtype=np.float32)
+        self._velocity = np.zeros((classes, features))
+        self._scale = unit / divisor
+        self._rate = rate
+        self._momentum = momentum
+        self._average_from = average_from
+        self._sum = np.zeros((classes, features))
+        self._steps = 0
+        self._averaged = 0
+
+    def step(self, noisy: Sanitised[Integers]) -> None:
+        """One step against a noisy gradient sum."""
+        gradient = noisy.value.reshape(self.weights.shape) * self._scale
+        self._velocity = self._momentum * self._velocity + gradient
+        self.weights = (self.weights - self._rate * self._velocity).astype(np.float32)
+        self._steps += 1
+        if self._average_from is not None and self._steps > self._average_from:
+            self._sum += self.weights
+            self._averaged += 1
+
+    def result(self) -> Weights:
+        """The final weights: the average where one was asked for, else the last."""
+        if not self._averaged:
+            return self.weights
+        return (self._sum / self._averaged).astype(np.float32)

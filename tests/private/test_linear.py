@@ -1,0 +1,163 @@
+"""The clipped sum: exact, within its clip, and the same as slow arithmetic with whole gradients."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stillroom.errors import BadInput
+from stillroom.features import FEATURES, edges, pixels
+from stillroom.private import Clip, LinearRecords, linear
+from stillroom.vocabulary import Norm, SecretSample
+
+HALF = Clip(Fraction(1, 2))
+
+
+def records_of(seed, size=40, features=30, classes=4):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(size, features)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True) * 1.0001
+    return (
+        rows,
+        rng.integers(0, classes, size),
+        rng.normal(size=(classes, features)).astype(np.float32),
+    )
+
+
+def one_by_one(rows, labels, weights, clip):
+    """Every record's own integer gradient, by whole numbers only."""
+    integer_rows = np.trunc(rows * 2**10).astype(np.int64)
+    gradients = []
+    for row, label in zip(integer_rows, labels, strict=True):
+        logits = (row / 2**10) @ weights.T.astype(np.float64)
+        residual = np.exp(logits - logits.max())
+        residual /= residual.sum()
+        residual[label] -= 1
+        gradients.append(np.outer(residual, row / 2**10))
+    return integer_rows, gradients
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["1/10", "1/2", "1"]), st.booleans())
+def test_every_term_is_within_the_clip_exactly(seed, norm, normalise):
+    rows, labels, weights = records_of(seed, size=12)
+    clip = Clip(Fraction(norm), normalise)
+    for i in range(12):
+        alone = LinearRecords(rows[i : i + 1], labels[i : i + 1], 4)
+        term = alone.clipped_sum(3 * weights, clip, None)
+        squared = int((term.open_bounded().astype(object) ** 2).sum())
+        assert squared <= clip.squared_norm
+        assert term.sensitivity.norm is Norm.CONTRIBUTION_SQUARED
+        assert set(term.sensitivity.bounds.values()) == {Fraction(clip.squared_norm)}
+
+
+def test_the_sum_is_the_sum_of_its_terms_exactly():
+    rows, labels, weights = records_of(1, size=700)
+    whole = LinearRecords(rows, labels, 4).clipped_sum(weights, HALF, None).open_bounded()
+    terms = sum(
+        LinearRecords(rows[i : i + 1], labels[i : i + 1], 4)
+        .clipped_sum(weights, HALF, None)
+        .open_bounded()
+        for i in range(700)
+    )
+    # Logits of a block and of a single row may differ in the last bit, and a truncated residual
+    # with them by one step of the grid for a few records; never the arithmetic of the sum.
+    assert np.abs(whole - terms).max() <= 8 * 2**10
+
+
+def test_the_product_of_a_block_is_exact():
+    rng = np.random.default_rng(2)
+    residuals = rng.integers(-4095, 4096, size=(linear.BLOCK, 10))
+    rows = np.zeros((linear.BLOCK, 50), dtype=np.int64)
+    rows[np.arange(linear.BLOCK), rng.integers(0, 2, linear.BLOCK)] = (
+        1024  # the worst rows there are
+    )
+    residuals[:, 0] = 4095
+    product = LinearRecords._exact_product(residuals, rows.astype(np.float32))
+    assert np.array_equal(product.astype(np.int64), residuals.T @ rows)
+
+
+def test_it_is_the_clipped_gradient():
+    rows, labels, weights = records_of(3, size=60)
+    _, gradients = one_by_one(rows, labels, weights, HALF)
+    expected = sum(g * min(1, 0.5 / np.linalg.norm(g)) for g in gradients)
+    got = LinearRecords(rows, labels, 4).clipped_sum(weights, HALF, None).open_bounded()
+    assert got.reshape(4, -1) * HALF.unit == pytest.approx(expected, abs=60 * 2**-12)
+
+
+def test_only_the_sample_takes_part():
+    rows, labels, weights = records_of(4, size=50)
+    mask = np.arange(50) % 3 == 0
+    secret = SecretSample(Fraction(1, 3), lambda size: mask)
+    sampled = LinearRecords(rows, labels, 4).clipped_sum(weights, HALF, secret)
+    chosen = LinearRecords(rows[mask], labels[mask], 4).clipped_sum(weights, HALF, None)
+    assert np.array_equal(sampled.open_bounded(), chosen.open_bounded())
+    assert sampled.sample is secret
+
+
+def test_an_empty_sample_is_a_zero_sum():
+    rows, labels, weights = records_of(5)
+    secret = SecretSample(Fraction(1, 3), lambda size: np.zeros(size, dtype=bool))
+    assert (
+        not LinearRecords(rows, labels, 4).clipped_sum(weights, HALF, secret).open_bounded().any()
+    )
+
+
+def test_a_forgotten_clip_is_caught(monkeypatch):
+    """The twin without clipping breaks the bound that the real one keeps."""
+    monkeypatch.setattr(
+        LinearRecords,
+        "_clipped",
+        staticmethod(lambda residuals, squares, clip: np.trunc(residuals * 4095).astype(np.int64)),
+    )
+    rows, labels, weights = records_of(6, size=12)
+    clip = Clip(Fraction(1, 10))
+    norms = [
+        int((alone.clipped_sum(30 * weights, clip, None).open_bounded().astype(object) ** 2).sum())
+        for i in range(12)
+        for alone in [LinearRecords(rows[i : i + 1], labels[i : i + 1], 4)]
+    ]
+    assert max(norms) > clip.squared_norm
+
+
+def test_long_rows_and_nan_are_refused():
+    rows, labels, _ = records_of(7)
+    with pytest.raises(BadInput, match="longer than 1"):
+        LinearRecords(rows * 1.1, labels, 4)
+    rows[3, 3] = np.nan
+    with pytest.raises(BadInput, match="finite"):
+        LinearRecords(rows, labels, 4)
+
+
+@pytest.mark.parametrize("norm", [0, -1, 2])
+def test_a_senseless_clip_is_refused(norm):
+    with pytest.raises(BadInput, match="clip"):
+        Clip(Fraction(norm))
+
+
+def test_records_hide_themselves():
+    rows, labels, _ = records_of(8)
+    assert "hidden" in repr(LinearRecords(rows, labels, 4))
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_features_know_one_record_only_and_are_short(name):
+    pictures = np.random.default_rng(9).integers(0, 256, size=(20, 12, 12)).astype(np.uint8)
+    pictures[3] = 0  # a blank record
+    rows = FEATURES[name](pictures)
+    assert np.linalg.norm(rows.astype(np.float64), axis=1).max() <= 1
+    assert np.isfinite(rows).all()
+    alone = np.concatenate([FEATURES[name](pictures[i : i + 1]) for i in range(20)])
+    assert rows == pytest.approx(alone, abs=1e-6)
+    LinearRecords(rows, np.zeros(20, dtype=np.int64), 2)
+
+
+def test_colour_pictures_have_edges_and_tables_have_none():
+    assert len(edges(np.ones((2, 8, 8, 3)))) == 2
+    assert pixels(np.ones((2, 8, 8, 3))).shape == (2, 193)
+    with pytest.raises(BadInput, match="pictures"):
+        edges(np.ones((2, 8)))
