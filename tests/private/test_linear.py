@@ -156,6 +156,13 @@ def test_features_know_one_record_only_and_are_short(name):
     LinearRecords(rows, np.zeros(20, dtype=np.int64), 2)
 
 
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_blank_record_stays_blank_and_none_is_none(name):
+    blank = np.full((1, 8, 8), 0.1, dtype=np.float32)
+    assert np.abs(FEATURES[name](blank)[0, :-1]).max() < 1e-3
+    assert len(FEATURES[name](np.zeros((0, 8, 8)))) == 0
+
+
 def test_colour_pictures_have_edges_and_tables_have_none():
     assert len(edges(np.ones((2, 8, 8, 3)))) == 2
     assert pixels(np.ones((2, 8, 8, 3))).shape == (2, 193)

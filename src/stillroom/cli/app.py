@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from stillroom.cli import data, demo, ledger, plan
+from stillroom.cli import data, demo, keys, ledger, plan, predict, recipe, release, verify
 
 app = typer.Typer(
     help="Turn models trained on sensitive data into models that can be given away.",
@@ -15,7 +15,12 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("plan")(plan.plan)
+app.command("release")(release.release)
+app.command("verify")(verify.verify)
+app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)
+app.add_typer(recipe.app, name="recipe")
+app.add_typer(keys.app, name="keys")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")
 

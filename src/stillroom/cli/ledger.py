@@ -80,7 +80,7 @@ def _show_budgets(budgets: list[dict[str, Any]]) -> None:
                 f"{b['epsilon']:g}",
                 f"{b['delta']:g}",
                 shown(b["spent"], 3),
-                f"{b['share']:.0%}",
+                f"{min(1.0, b['share']):.0%}",
             )
             for b in budgets
         ],

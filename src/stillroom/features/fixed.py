@@ -6,6 +6,7 @@ and every row has a Euclidean norm of at most 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,10 @@ Rows = npt.NDArray[np.float32]
 _BIAS = 0.1
 _ORIENTATIONS = 8
 _CELLS = 4
+_SHORT = 1.0
+"""The pixels of a picture that is not blank alone have norm 4 beside its edges."""
+_BLANK = 1e-3
+"""Contrast below a thousandth of a record's size is rounding, and must not be blown up."""
 
 
 def pixels(x: npt.NDArray[Any]) -> Rows:
@@ -28,9 +33,9 @@ def pixels(x: npt.NDArray[Any]) -> Rows:
     >>> rows.shape, bool((np.linalg.norm(rows, axis=1) <= 1).all())
     ((2, 5), True)
     """
-    flat = x.reshape(len(x), -1).astype(np.float32)
-    flat = flat - flat.mean(axis=1, keepdims=True)
-    return _unit_rows(flat)
+    flat = x.reshape(len(x), math.prod(x.shape[1:])).astype(np.float32)
+    centred = flat - flat.mean(axis=1, keepdims=True)
+    return _unit_rows(centred, least=_BLANK * _norms(flat))
 
 
 def edges(x: npt.NDArray[Any]) -> Rows:
@@ -65,8 +70,9 @@ def edges(x: npt.NDArray[Any]) -> Rows:
     oriented = np.stack(maps, axis=1)
     pooled = _pooling(x.shape[1]) @ oriented @ _pooling(x.shape[2]).T
     pooled /= np.sqrt((pooled**2).sum(axis=1, keepdims=True)) + 1e-6
-    both = [pooled.reshape(len(x), -1), pixels(x)[:, :-1] * pooled[0, 0].size ** 0.5]
-    return _unit_rows(np.concatenate(both, axis=1))
+    cells = pooled.reshape(len(x), _ORIENTATIONS * _CELLS**2)
+    both = [cells, pixels(x)[:, :-1] * _CELLS]
+    return _unit_rows(np.concatenate(both, axis=1), least=_SHORT)
 
 
 def _pooling(size: int) -> Rows:
@@ -77,10 +83,17 @@ def _pooling(size: int) -> Rows:
     return np.clip(1 - away / (1.5 * step), 0, 1).astype(np.float32)
 
 
-def _unit_rows(rows: Rows) -> Rows:
-    """Rows of norm at most one, of which a constant is a fixed part."""
-    norm = np.sqrt((rows.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-    scaled = rows * (np.sqrt(1 - _BIAS**2) / np.maximum(norm, 1e-12))
+def _norms(rows: Rows) -> npt.NDArray[np.float64]:
+    norms: npt.NDArray[np.float64] = np.sqrt(
+        (rows.astype(np.float64) ** 2).sum(axis=1, keepdims=True)
+    )
+    return norms
+
+
+def _unit_rows(rows: Rows, least: npt.NDArray[np.float64] | float = 0.0) -> Rows:
+    """Rows of norm at most one, a constant beside them; what is shorter than `least` is blank."""
+    longest = np.maximum(np.maximum(_norms(rows), least), 1e-12)
+    scaled = rows * (np.sqrt(1 - _BIAS**2) / longest)
     constant = np.full((len(rows), 1), _BIAS)
     return np.concatenate([scaled, constant], axis=1).astype(np.float32) * np.float32(1 - 1e-6)
 

@@ -15,7 +15,7 @@ from stillroom.gate import GaussianSum
 from stillroom.gate.calibration import smallest_sigma
 from stillroom.private import Clip, LinearRecords
 from stillroom.public import Descent
-from stillroom.vocabulary import RECORD, OpenGate, Pair
+from stillroom.vocabulary import RECORD, OpenGate, Pair, Unit
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Direct:
         learning_rate: the length of a step.
         momentum: how much of the last step goes on.
         average_from: from which step on weights are averaged; None for the last ones.
+        unit: whose gradient is clipped as one.
 
     Raises:
         BadInput: a number is out of range.
@@ -42,6 +43,7 @@ class Direct:
     learning_rate: float = 8.0
     momentum: float = 0.9
     average_from: int | None = None
+    unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", Fraction(self.rate))
@@ -65,7 +67,7 @@ class Direct:
     def mechanism(self, width: int, multiplier: Fraction) -> GaussianSum:
         """The way through the gate: noise of `multiplier` clips on a sum of that width."""
         sigma = multiplier * self.clip.steps
-        return GaussianSum(sigma, width, self.clip.squared_norm, self.rate)
+        return GaussianSum(sigma, width, self.clip.squared_norm, self.rate, self.unit)
 
     def smallest_multiplier(
         self, width: int, epsilon: float, delta: float, pair: Pair = RECORD

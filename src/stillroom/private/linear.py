@@ -100,13 +100,17 @@ class LinearRecords:
                 why="it would spoil every sum it enters, and clipping cannot bound it",
                 remedy="repair the records, or use other features",
             )
-        self._rows = np.trunc(rows * np.float32(1 << FEATURE_BITS)).astype(np.int16)
-        squares = [
-            np.einsum("ij,ij->i", block, block)
-            for start in range(0, len(rows), BLOCK)
-            for block in [self._rows[start : start + BLOCK].astype(np.int64)]
-        ]
-        self._squares: Integers = np.concatenate(squares)
+        self._rows: npt.NDArray[np.int16] = np.empty(rows.shape, dtype=np.int16)
+        self._squares: Integers = np.empty(len(rows), dtype=np.int64)
+        self._largest: Integers = np.empty(len(rows), dtype=np.int64)
+        for start in range(0, len(rows), BLOCK):  # by blocks: no second copy of all rows
+            part = slice(start, start + BLOCK)
+            grid = np.trunc(rows[part] * np.float32(1 << FEATURE_BITS))
+            # What is too long for any integer must stay too long, and not wrap around.
+            grid = np.clip(grid, -2 << FEATURE_BITS, 2 << FEATURE_BITS).astype(np.int64)
+            self._rows[part] = grid
+            self._squares[part] = np.einsum("ij,ij->i", grid, grid)
+            self._largest[part] = np.abs(grid).max(axis=1, initial=0)
         if self._squares.max(initial=0) > 1 << (2 * FEATURE_BITS):
             raise BadInput(
                 "a feature row is longer than 1",
@@ -140,11 +144,17 @@ class LinearRecords:
             chosen = chosen[sample.open_secret(len(self._rows))]
         scaled = (weights * np.float32(1 / (1 << FEATURE_BITS))).T.astype(np.float32)
         total = np.zeros((self.classes, self._rows.shape[1]), dtype=np.float64)
+        # Two buffers for all blocks: fresh memory costs more than the copy into it.
+        short = np.empty((BLOCK, self._rows.shape[1]), dtype=np.int16)
+        single = np.empty(short.shape, dtype=np.float32)
         for start in range(0, len(chosen), BLOCK):
             block = chosen[start : start + BLOCK]
-            rows = self._rows[block].astype(np.float32)
+            rows = single[: len(block)]
+            # `chosen` is in range; the mode only spares numpy a copy of `out`.
+            rows[...] = self._rows.take(block, axis=0, out=short[: len(block)], mode="clip")
             residuals = self._residuals(rows @ scaled, self._labels[block])
-            total += self._exact_product(self._clipped(residuals, self._squares[block], clip), rows)
+            integers = self._clipped(residuals, self._squares[block], clip)
+            total += self._exact_product(integers, rows, self._largest[block])
         bounds = {Pair(Unit.RECORD, relation): Fraction(clip.squared_norm) for relation in Relation}
         proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
         return Bounded(total.astype(np.int64).reshape(1, -1), proven, sample)
@@ -154,7 +164,9 @@ class LinearRecords:
         logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
         """Softmax minus the label: the gradient with respect to the logits."""
-        shifted = np.exp((logits - logits.max(axis=1, keepdims=True)).astype(np.float64))
+        # Class by class in memory: what follows then runs along the long axis, the records.
+        columns = np.asfortranarray(logits, dtype=np.float64)
+        shifted = np.exp(columns - columns.max(axis=1, keepdims=True))
         shifted /= shifted.sum(axis=1, keepdims=True)
         shifted[np.arange(len(labels)), labels] -= 1.0
         residuals: npt.NDArray[np.float64] = shifted
@@ -163,7 +175,7 @@ class LinearRecords:
     @staticmethod
     def _clipped(residuals: npt.NDArray[np.float64], squares: Integers, clip: Clip) -> Integers:
         """Residuals on their grid, so that residual times row stays within the clip, exactly."""
-        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals)) * np.sqrt(squares)
+        lengths = np.sqrt((residuals * residuals).sum(axis=1) * squares)
         room = clip.steps / np.maximum(lengths * (1 << RESIDUAL_BITS), 1e-9)
         factor = room if clip.normalise else np.minimum(1.0, room)
         scaled = residuals * (factor * (1 << RESIDUAL_BITS))[:, None]
@@ -171,25 +183,43 @@ class LinearRecords:
         integers: Integers = np.trunc(np.clip(scaled, 1 - _SPLIT**2, _SPLIT**2 - 1)).astype(
             np.int64
         )
-        norms = np.einsum("ij,ij->i", integers, integers) * squares
+        norms = (integers * integers).sum(axis=1) * squares
         # Truncation only shortens, so this refuses nothing unless arithmetic went wrong.
         integers[norms > clip.squared_norm] = 0
         return integers
 
     @staticmethod
     def _exact_product(
-        residuals: Integers, rows: npt.NDArray[np.float32]
-    ) -> npt.NDArray[np.float64]:
-        """Residuals times rows, exact: two halves of six bits, each summed below 2^24."""
-        high = residuals >> _HALF
-        low = residuals - (high << _HALF)
-        halves = np.concatenate([high, low], axis=1).T.astype(np.float32) @ rows
-        if np.abs(halves).max(initial=0) > 1 << 24:
+        residuals: Integers,
+        rows: npt.NDArray[np.float32],
+        largest: Integers | int = 1 << FEATURE_BITS,
+    ) -> npt.NDArray[np.floating]:
+        """Residuals times rows, exact in single precision: every partial sum is below 2^24.
+
+        Mostly the product fits as it is. Where it may not, it is taken in two halves of six bits.
+
+        Args:
+            residuals: one row a record, integers.
+            rows: feature rows, integers.
+            largest: the largest absolute feature of each row.
+        """
+        whole = residuals.T
+        if _fits(whole, largest):
+            return whole.astype(np.float32) @ rows
+        high = whole >> _HALF
+        halves = np.concatenate([high, whole - (high << _HALF)])
+        if not _fits(halves, largest):
             raise NumericalDoubt(
                 "a block of gradients exceeds exact single precision",
                 where="clipped sum",
                 why="its sum would be rounded, and its sensitivity no longer known",
                 remedy="use a smaller block",
             )
-        classes = residuals.shape[1]
-        return halves[:classes].astype(np.float64) * _SPLIT + halves[classes:]
+        product = halves.astype(np.float32) @ rows
+        return product[: len(whole)].astype(np.float64) * _SPLIT + product[len(whole) :]
+
+
+def _fits(factors: Integers, largest: Integers | int) -> bool:
+    """Whether no sum of factors times features, in any order, can leave exact single precision."""
+    reach = np.abs(factors.astype(np.float64)) * largest
+    return bool(reach.sum(axis=1).max(initial=0) <= 1 << 24)

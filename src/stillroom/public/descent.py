@@ -49,17 +49,29 @@ class Descent:
         self._average_from = average_from
         self._sum = np.zeros((classes, features))
         self._steps = 0
+        self._energy = 0.0
         self._averaged = 0
 
     def step(self, noisy: Sanitised[Integers]) -> None:
         """One step against a noisy gradient sum."""
         gradient = noisy.value.reshape(self.weights.shape) * self._scale
+        self._energy += float((noisy.value.astype(np.float64) ** 2).sum())
         self._velocity = self._momentum * self._velocity + gradient
         self.weights = (self.weights - self._rate * self._velocity).astype(np.float32)
         self._steps += 1
         if self._average_from is not None and self._steps > self._average_from:
             self._sum += self.weights
             self._averaged += 1
+
+    def signal(self, sigma: float) -> float:
+        """How far the energy of all sums exceeds that of noise alone, in standard deviations.
+
+        It is computed from sanitised sums, so that noticing a model that does not learn is free.
+        """
+        numbers = self._steps * self.weights.size
+        if not numbers:
+            return 0.0
+        return float((self._energy / sigma**2 - numbers) / np.sqrt(2 * numbers))
 
     def result(self) -> Weights:
         """The final weights: the average where one was asked for, else the last."""

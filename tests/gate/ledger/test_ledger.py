@@ -75,6 +75,12 @@ def test_a_failed_creation_leaves_nothing(tmp_path):
     assert [p for p in tmp_path.iterdir() if p.name != "home"] == []
 
 
+def test_a_creation_that_was_cut_off_can_be_repeated(tmp_path):
+    (tmp_path / "l.sqlite.key").write_bytes(bytes(range(32)))
+    made = Ledger.create(tmp_path / "l.sqlite", ids=IDS, purpose="audit")
+    assert made.recognises(IDS)
+
+
 def test_one_added_or_lost_record_keeps_the_ledger(ledger):
     Gate(ledger, ids=[*IDS, "one more"])
     Gate(ledger, ids=IDS[1:])

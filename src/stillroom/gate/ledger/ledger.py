@@ -103,14 +103,16 @@ class Ledger:
             )
         identity = os.urandom(16).hex()
         key_file = members.key_path(path)
-        key = members.make_key(key_file)
+        # A creation that was cut off leaves a key without a ledger; it serves as well as a new one.
+        left_over = key_file.exists() and not path.exists()
+        key = members.read_key(key_file) if left_over else members.make_key(key_file)
 
         def fill(store: Store) -> None:
             with store.transaction():
                 store.append("open", {"ledger": identity, "purpose": str(purpose)})
                 _add_members(store, members.fingerprints(key, records, people))
 
-        made = [key_file]
+        made = [] if left_over else [key_file]
         try:
             store = Store.create(path, fill)
             made.append(path)

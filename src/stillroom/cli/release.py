@@ -1,0 +1,122 @@
+"""`stillroom release`: from a recipe to a certified bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RecipeFile = Annotated[Path, typer.Argument(help="The recipe, a TOML file.", metavar="RECIPE")]
+
+
+def release(
+    recipe: RecipeFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new folder for the bundle.")],
+    key: Annotated[Path | None, typer.Option(help="A private key to sign the bundle with.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only plan: no data are touched, nothing is drawn.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Train, certify and pack a model; the same command goes on where it was cut off.
+
+    Example: stillroom release examples/direct.toml -o digits-model
+    """
+    if dry_run:
+        show_cost(recipe, json)
+        return
+    facts = follow(recipe, output, key)
+    if json:
+        from stillroom.cli.printing import print_json
+
+        print_json(facts)
+    else:
+        tell(facts)
+
+
+def tell(facts: dict[str, object]) -> None:
+    """Say what was made and where to look."""
+    from stillroom.gate.rounding import shown
+
+    epsilon = facts["epsilon"]
+    told = shown(epsilon, 3) if isinstance(epsilon, float) else epsilon
+    typer.echo(f"certified epsilon {told} at delta {facts['delta']:g} for {facts['for']}")
+    if isinstance(facts["accuracy"], float):
+        typer.echo(f"accuracy {facts['accuracy']:.1%}")
+    if facts["lost_steps"]:
+        typer.echo(f"lost answers, charged and not drawn again: {facts['lost_steps']}")
+    typer.echo(f"Check it: stillroom verify {facts['bundle']}")
+    typer.echo(f"Read it:  {Path(str(facts['bundle'])) / 'card.html'}")
+
+
+def follow(
+    recipe: Path, output: Path, key: Path | None = None, budget: object = None
+) -> dict[str, object]:
+    """Follow a recipe with progress on the terminal; return what to tell."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from stillroom.methods.road import release as follow_road
+    from stillroom.vocabulary import Budget
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        task = progress.add_task("reading", total=None)
+        certificate = follow_road(
+            recipe,
+            output,
+            sign_with=key,
+            budget=budget if isinstance(budget, Budget) else None,
+            tell=lambda line: progress.update(task, description=line),
+            on_step=lambda step, steps: progress.update(task, completed=step, total=steps),
+        )
+    line, measured = certificate["headline"], certificate["evaluation"]
+    return {
+        "bundle": str(output),
+        "for": line["for"],
+        "epsilon": line["epsilon"],
+        "delta": line["delta"],
+        "accuracy": None if measured is None else measured["accuracy"],
+        "lost_steps": sum(block["lost"] for block in certificate["blocks"]),
+    }
+
+
+def show_cost(recipe_file: Path, json: bool) -> None:
+    """Print what a recipe would draw and cost, without looking at any record."""
+    from stillroom.cli.printing import print_json, table
+    from stillroom.gate.rounding import shown
+    from stillroom.methods.recipe import read
+    from stillroom.methods.road import cost_of, seconds_a_step
+
+    recipe, _ = read(recipe_file)
+    cost = cost_of(recipe, classes=10)
+    seconds = seconds_a_step(recipe) * recipe.training.steps
+    facts = {
+        "epsilon": cost.epsilon,
+        "delta": recipe.privacy.delta,
+        "noise_multiplier": float(cost.multiplier),
+        "draws": {mechanism.name: count for mechanism, count in cost.wishes},
+        "seconds": round(seconds, 1),
+    }
+    if json:
+        print_json(facts)
+        return
+    table(
+        f"{recipe_file}: nothing was read but the recipe, nothing drawn",
+        ("what", "value"),
+        [
+            ("certified epsilon", shown(cost.epsilon, 3)),
+            ("delta", f"{recipe.privacy.delta:g}"),
+            ("noise over clip", f"{float(cost.multiplier):g}"),
+            *((f"draws of {mechanism.name}", count) for mechanism, count in cost.wishes),
+            ("seconds, about", f"{seconds:.1f}"),
+        ],
+    )

@@ -1,0 +1,64 @@
+"""`stillroom verify`: is a bundle whole, and is its epsilon what its events cost?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The bundle's folder.", metavar="BUNDLE")],
+    key: Annotated[
+        Path | None,
+        typer.Option(help="A public key's file; the bundle must be signed by it."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check a bundle's files, signature and certificate, and price it again. Exit 4 if not whole.
+
+    Example: stillroom verify bundle
+
+    Example: stillroom verify bundle --key release.key.pub
+    """
+    from stillroom.cli.printing import print_json, table
+    from stillroom.gate.rounding import shown
+    from stillroom.release.files import number
+    from stillroom.release.verifier import verify_bundle
+
+    report = verify_bundle(folder, key)
+    if json:
+        print_json(report)
+        return
+    top = report["headline"]
+    typer.echo(
+        f"verifies: {report['method']}, {report['mode']}, for {report['purpose']}; epsilon "
+        f"{shown(number(top['epsilon']), 3)} at delta {top['delta']:g} for {top['for']}"
+    )
+    typer.echo(f"signature: {report['signature']}")
+    typer.echo(
+        f"answers: {report['reserved']} reserved, {report['drawn']} drawn, {report['lost']} lost"
+    )
+    table(
+        "all events of this release, priced again",
+        ("for", "delta", "stated", "priced again"),
+        [
+            (
+                line["for"],
+                f"{line['delta']:g}",
+                shown(number(line["epsilon"]), 3),
+                shown(number(line["priced_again"]), 3),
+            )
+            for line in report["guarantees"]
+        ],
+    )
+    for total in report["data_set"]["totals"]:
+        typer.echo(
+            f"all releases on these data so far: epsilon {shown(number(total['spent']), 3)} at "
+            f"delta {total['delta']:g} for {total['for']}, of a budget of {total['budget']:g}"
+        )
+    for warning in [*report["warnings"], *report["unprotected"]]:
+        typer.echo(f"note: {warning}")
+    if report["tuning"] == "undeclared":
+        typer.echo("note: tuning is undeclared; if it used these data, epsilon is larger")

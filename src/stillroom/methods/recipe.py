@@ -1,0 +1,234 @@
+"""A recipe: one TOML file a run, checked when it is read, every default visible."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from stillroom.data import Dataset, Split
+from stillroom.data.store import load_parts
+from stillroom.errors import BadInput
+from stillroom.features import FEATURES
+from stillroom.vocabulary import SMALLEST_DELTA
+
+
+def _exact(value: Any) -> Fraction:
+    """A share as it is written: 0.5 and "1/2" are both one half."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError("should be a number or a fraction such as '1/2'")
+    try:
+        return Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise ValueError("should be a number or a fraction such as '1/2'") from None
+
+
+Exact = Annotated[Fraction, BeforeValidator(_exact)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class DataPart(_Part):
+    """Which records, and which of them are public, sensitive and tested on."""
+
+    source: str = Field(description="a known name, an imported name, or a file")
+    classes: int | list[str] | None = Field(
+        None, description="for a file: how many classes, or their names"
+    )
+    labels: str | None = Field(None, description="for an IDX file: the file of its labels")
+    id_column: str | None = Field(None, description="for a CSV file: the column of record ids")
+    split: Literal["fraction", "as-given"] = Field(
+        "fraction", description="by keyed hash of the ids, or the official train and test parts"
+    )
+    key: str = Field("stillroom", min_length=1, description="the public key of the split")
+    test: Exact = Field(
+        Fraction(1, 5), description="the share that is tested on, where the split is by fraction"
+    )
+    test_is_public: bool = Field(
+        False, description="whether the test part may be measured exactly, without protection"
+    )
+    public_size: int = Field(
+        ge=1, description="the declared number of sensitive units; a round guess, never a count"
+    )
+    person_column: str | None = Field(None, description="for a CSV file: whose record it is")
+    unit: Literal["record", "person"] = Field("record", description="who is protected")
+    max_records_per_person: int = Field(
+        1, ge=1, description="for unit person: the public cap; surplus records are left out by hash"
+    )
+
+
+class TrainingPart(_Part):
+    """Method direct: gradient descent on a linear layer."""
+
+    features: str = Field("edges", description=f"one of: {', '.join(FEATURES)}")
+    steps: int = Field(60, ge=1, description="noisy gradient sums")
+    rate: Exact = Field(Fraction(1, 2), description="the share of the records in a step")
+    clip: Exact = Field(Fraction(1, 2), description="the largest norm of one record's gradient")
+    normalise: bool = Field(False, description="scale every gradient to the clip")
+    learning_rate: float = Field(8.0, gt=0, allow_inf_nan=False, description="length of a step")
+    momentum: float = Field(0.9, ge=0, lt=1, description="how much of the last step goes on")
+    average_from: int | None = Field(None, ge=0, description="average the weights after this step")
+
+
+class PrivacyPart(_Part):
+    """How much may be told, and what was looked at before."""
+
+    epsilon: float = Field(gt=0, allow_inf_nan=False, description="for this whole release")
+    delta: float = Field(1e-5, ge=SMALLEST_DELTA, lt=1, description="chance that it fails")
+    evaluation_sigma: Exact = Field(
+        Fraction(6), gt=0, description="noise on each count of the charged evaluation"
+    )
+    tuning: Literal["none", "public", "charged", "undeclared"] = Field(
+        "undeclared", description="how the numbers of this recipe were chosen"
+    )
+
+
+class Recipe(_Part):
+    """Everything a run depends on but the noise.
+
+    >>> text = '[data]\\nsource = "digits"\\npublic_size = 1440\\n[privacy]\\nepsilon = 2'
+    >>> parse(text).training.steps
+    60
+    """
+
+    method: Literal["direct"] = Field("direct", description="how the model learns")
+    mode: Literal["certified"] = Field("certified", description="what the certificate says")
+    ledger: str = Field(
+        "ledger.sqlite", description="the ledger of these records, beside the recipe"
+    )
+    purpose: Literal["release", "benchmark", "audit"] = Field(
+        "release", description="what the ledger is for"
+    )
+    data: DataPart
+    training: TrainingPart = TrainingPart()
+    privacy: PrivacyPart
+
+    def split(self, folder: Path) -> Split:
+        """The records the recipe names, in their parts; file names are beside the recipe."""
+        source = self.data.source
+        beside = folder / source
+        named = {"id": self.data.id_column, "person": self.data.person_column}
+        columns = {role: column for role, column in named.items() if column}
+        parts = load_parts(
+            str(beside) if beside.is_file() else source,
+            _given_classes(self.data.classes),
+            labels=folder / self.data.labels if self.data.labels else None,
+            columns=columns,
+        )
+        if self.data.split == "as-given":
+            if set(parts) != {"train", "test"}:
+                raise BadInput(
+                    f"{source} has no official train and test parts",
+                    where="data.split",
+                    why="a split as given needs parts that were given",
+                    remedy='use split = "fraction"',
+                )
+            return Split.as_given(parts["train"], parts["test"])
+        whole = parts.get("all") or parts["train"]
+        return Split.by_fraction(whole, self.data.key, public=0, test=self.data.test)
+
+
+def _given_classes(classes: int | list[str] | None) -> int | tuple[str, ...] | None:
+    return tuple(classes) if isinstance(classes, list) else classes
+
+
+def read(path: Path) -> tuple[Recipe, str]:
+    """The recipe in a file, and its text.
+
+    Raises:
+        BadInput: the file cannot be read, or something in it does not fit; all faults are named.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise BadInput(
+            "the recipe cannot be read",
+            where=str(path),
+            why="without a recipe there is nothing to do",
+            remedy="check the path; `examples/` has recipes to start from",
+        ) from None
+    return parse(text, str(path)), text
+
+
+def parse(text: str, where: str = "recipe") -> Recipe:
+    """A recipe from its text."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(
+            f"the recipe is not TOML: {error}",
+            where=where,
+            why="nothing can be read from it with certainty",
+            remedy="mend the line it names",
+        ) from None
+    try:
+        recipe = Recipe.model_validate(document)
+    except ValidationError as error:
+        faults = [_fault(fault) for fault in error.errors()]
+        raise BadInput(
+            "; ".join(faults),
+            where=where,
+            why="a run must be fixed by its recipe before anything is drawn",
+            remedy="mend these lines; `stillroom recipe explain` shows every key and default",
+        ) from None
+    if recipe.training.features not in FEATURES:
+        raise BadInput(
+            f"training.features: there are no features {recipe.training.features!r}",
+            where=where,
+            why="the model would not know what to look at",
+            remedy=f"use one of: {', '.join(FEATURES)}",
+        )
+    return recipe
+
+
+def _fault(fault: Any) -> str:
+    place = ".".join(map(str, fault["loc"]))
+    if fault["type"] == "extra_forbidden":
+        known = _keys(fault["loc"][:-1])
+        near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1, cutoff=0.0)
+        return f"{place}: unknown key; the nearest known one is {near[0]!r}"
+    if fault["type"] == "missing":
+        return f"{place}: is missing"
+    return f"{place}: {fault['msg'].lower()}"
+
+
+def _keys(place: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Recipe
+    for step in place:
+        found = model.model_fields[str(step)].annotation
+        assert isinstance(found, type)
+        assert issubclass(found, BaseModel)
+        model = found
+    return list(model.model_fields)
+
+
+def explain(recipe: Recipe) -> list[tuple[str, str, str, str]]:
+    """Every key: its name, its value, whether that is the default, and what it means."""
+    lines = []
+    for name, field in Recipe.model_fields.items():
+        value = getattr(recipe, name)
+        if isinstance(value, BaseModel):
+            for inner, inner_field in type(value).model_fields.items():
+                given = "given" if inner in value.model_fields_set else "default"
+                about = inner_field.description or ""
+                lines.append((f"{name}.{inner}", str(getattr(value, inner)), given, about))
+        else:
+            given = "given" if name in recipe.model_fields_set else "default"
+            lines.append((name, str(value), given, field.description or ""))
+    return lines
+
+
+def person_warnings(recipe: Recipe, data: Dataset) -> tuple[str, ...]:
+    """A word for the certificate where records of one person are protected one by one only."""
+    if data.persons is None or recipe.data.unit == "person":
+        return ()
+    return (
+        "The records name persons, and this release protects single records only: a person with "
+        "several records is protected less.",
+    )

@@ -1,0 +1,125 @@
+"""Clipped gradient sums in which the person, with all records, is the unit (K3).
+
+A person's term is the sum of the gradients of the person's records, at most a public number of
+them; its norm comes from two Gram matrices, since (r u^T, s v^T) = (r, s)(u, v). The sum is clipped
+as one, so the guarantee is the person's own and not a multiple of a record's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import BadInput
+from stillroom.private.linear import FEATURE_BITS, RESIDUAL_BITS, Clip, LinearRecords
+from stillroom.vocabulary import (
+    Bounded,
+    Integers,
+    Norm,
+    Pair,
+    Relation,
+    SecretSample,
+    Sensitivity,
+    Unit,
+)
+
+_LARGEST_RESIDUAL = (1 << RESIDUAL_BITS) - 1
+_SHRINKS = 8
+
+
+def cap_records(persons: Sequence[str], ids: Sequence[str], most: int) -> Integers:
+    """The positions of at most `most` records a person, chosen by hash of their ids.
+
+    >>> len(cap_records(["a", "a", "a", "b"], ["1", "2", "3", "4"], most=2))
+    3
+    """
+    order = sorted(range(len(ids)), key=lambda i: hashlib.sha256(ids[i].encode()).digest())
+    taken: dict[str, int] = {}
+    kept = []
+    for i in order:
+        taken[persons[i]] = taken.get(persons[i], 0) + 1
+        if taken[persons[i]] <= most:
+            kept.append(i)
+    return np.array(sorted(kept), dtype=np.int64)
+
+
+class LinearPersons(LinearRecords):
+    """Sensitive records as integer feature rows, summed and clipped person by person.
+
+    Guarantee: one person, with at most `most` records, is one term of the sum.
+    Assumes: as `LinearRecords`; `persons` names the person of each row.
+
+    Args:
+        rows: feature rows, one a record.
+        labels: the label of each record.
+        classes: how many classes there are.
+        persons: the person of each record.
+        most: the public cap on records a person.
+
+    Raises:
+        BadInput: a person has more records than the cap.
+    """
+
+    def __init__(
+        self,
+        rows: npt.NDArray[np.float32],
+        labels: npt.NDArray[np.int64],
+        classes: int,
+        persons: Sequence[str],
+        most: int,
+    ) -> None:
+        super().__init__(rows, labels, classes)
+        _, owner, counts = np.unique(np.asarray(persons), return_inverse=True, return_counts=True)
+        if counts.max(initial=0) > most:
+            raise BadInput(
+                f"a person has more than {most} records",
+                where="max_records_per_person",
+                why="the cap is part of the guarantee",
+                remedy="drop the surplus with cap_records before",
+            )
+        order = np.argsort(owner, kind="stable")
+        starts = np.searchsorted(owner[order], np.arange(len(counts) + 1))
+        self._records_of = [order[a:b] for a, b in itertools.pairwise(starts)]
+        self._integer_rows = np.trunc(rows * np.float32(1 << FEATURE_BITS)).astype(np.int16)
+        self._own_labels = np.asarray(labels, dtype=np.int64)
+
+    def clipped_sum(
+        self, weights: npt.NDArray[np.float32], clip: Clip, sample: SecretSample | None
+    ) -> Bounded:
+        """The sum of the sampled persons' clipped gradients, in grid units; arguments as there."""
+        persons = np.arange(len(self._records_of))
+        if sample is not None:
+            persons = persons[sample.open_secret(len(persons))]
+        total = np.zeros((self.classes, self._integer_rows.shape[1]), dtype=np.int64)
+        for person in persons:
+            own = self._records_of[person]
+            total += self._term(own, weights, clip)
+        bounds = {Pair(Unit.PERSON, relation): Fraction(clip.squared_norm) for relation in Relation}
+        proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
+        return Bounded(total.reshape(1, -1), proven, sample)
+
+    def _term(self, own: Integers, weights: npt.NDArray[np.float32], clip: Clip) -> Integers:
+        rows = self._integer_rows[own].astype(np.int64)
+        logits = (rows @ weights.T.astype(np.float64)) / (1 << FEATURE_BITS)
+        residuals = np.exp(logits - logits.max(axis=1, keepdims=True))
+        residuals /= residuals.sum(axis=1, keepdims=True)
+        residuals[np.arange(len(own)), self._own_labels[own]] -= 1.0
+        gram = rows @ rows.T
+        length = np.sqrt(max(0.0, float(((residuals @ residuals.T) * gram).sum())))
+        room = clip.steps / max(length * (1 << RESIDUAL_BITS), 1e-9)
+        factor = room if clip.normalise else min(1.0, room)
+        for _ in range(_SHRINKS):
+            scaled = residuals * (factor * (1 << RESIDUAL_BITS))
+            limited = np.clip(scaled, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL)
+            integers: Integers = np.trunc(limited).astype(np.int64)
+            # Truncating several records may lengthen their sum, so the norm is checked exactly.
+            if int(((integers @ integers.T) * gram).sum()) <= clip.squared_norm:
+                term: Integers = integers.T @ rows
+                return term
+            factor *= 1 - 2.0**-6
+        return np.zeros((self.classes, rows.shape[1]), dtype=np.int64)

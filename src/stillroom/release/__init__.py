@@ -1,0 +1,7 @@
+"""Release: the bundle, its certificate, its card, and the verifier that needs none of the rest."""
+
+from stillroom.release.bundle import write_bundle
+from stillroom.release.made import Evaluation, Made
+from stillroom.release.verifier import verify_bundle
+
+__all__ = ["Evaluation", "Made", "verify_bundle", "write_bundle"]

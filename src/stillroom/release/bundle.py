@@ -1,0 +1,132 @@
+"""Write a bundle: six files, all of them or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stillroom.errors import BadInput
+from stillroom.release.card import card_html
+from stillroom.release.certificate import certify
+from stillroom.release.files import (
+    CARD,
+    CERTIFICATE,
+    MANIFEST,
+    MODEL,
+    ONNX,
+    RECIPE,
+    sha256,
+    to_bytes,
+)
+from stillroom.release.made import Made
+from stillroom.release.manifest import make_manifest
+from stillroom.release.onnx_model import build_onnx
+from stillroom.release.verifier import verify_bundle
+
+
+def write_bundle(made: Made, folder: Path | str, key: bytes | None = None) -> dict[str, Any]:
+    """Certify a release and write its bundle; return the certificate.
+
+    Guarantee: the folder appears whole or not at all, and a valid bundle has passed the verifier.
+
+    Args:
+        made: the release.
+        folder: where the bundle will be; new, or empty.
+        key: the 32 bytes of a private Ed25519 key that signs the manifest.
+
+    Raises:
+        BadInput: the folder is not empty, or cannot be written.
+        DoesNotVerify: an assumption failed, a draw has no block, or more was drawn than reserved.
+        NumericalDoubt: the ONNX graph gives other answers than the model.
+    """
+    folder = Path(folder)
+    _refuse_unless_empty(folder)
+    contents = {MODEL: _safetensors(made), ONNX: build_onnx(made), RECIPE: made.recipe.encode()}
+    certificate = certify(made, {name: sha256(content) for name, content in contents.items()})
+    contents[CERTIFICATE] = to_bytes(certificate)
+    contents[CARD] = card_html(certificate).encode()
+    manifest = make_manifest(contents, key)
+    try:
+        _write(folder, {**contents, MANIFEST: to_bytes(manifest)}, certificate["status"])
+    except OSError as error:
+        raise BadInput(
+            f"the bundle cannot be written ({error.strerror})",
+            where=str(folder),
+            why="a bundle is whole or not there; what was drawn stays charged and is not lost",
+            remedy="make room or choose another place, then run the same command again",
+        ) from None
+    return certificate
+
+
+def _safetensors(made: Made) -> bytes:
+    import numpy as np
+    from safetensors.numpy import save
+
+    about = {
+        "features": made.features,
+        "shape": json.dumps(list(made.shape)),
+        "classes": json.dumps(list(made.classes)),
+    }
+    weights = np.ascontiguousarray(made.weights, dtype=np.float32)
+    return bytes(save({"weights": weights}, metadata=about))
+
+
+def _refuse_unless_empty(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(
+            "there is already something at that place",
+            where=str(folder),
+            why="a bundle is never overwritten: someone may rely on it",
+            remedy="name a new or an empty folder",
+        )
+
+
+def _write(folder: Path, contents: Mapping[str, bytes], status: str) -> None:
+    folder = folder.resolve()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
+    draft.mkdir()
+    try:
+        for name, content in contents.items():
+            with (draft / name).open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        if status == "valid":
+            verify_bundle(draft)
+        _refuse_unless_empty(folder)
+        try:
+            os.rename(draft, folder)
+        except OSError:
+            # An empty folder that cannot be replaced, such as a mount point, is filled instead;
+            # the manifest comes last, so that half a bundle never looks like a whole one.
+            if not folder.is_dir():
+                raise
+            _refuse_unless_empty(folder)
+            for name in contents:
+                shutil.move(draft / name, folder / name)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the drafts of processes that were killed."""
+    for draft in folder.parent.glob(f".{folder.name}.*.draft"):
+        owner = draft.suffixes[-2].lstrip(".")
+        if owner.isdigit() and not _alive(int(owner)):
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,127 @@
+"""The card's tables and the small pieces every section is made of; all text is escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from stillroom.gate.rounding import shown
+from stillroom.release.files import number
+
+UNITS = {
+    "record": "one record",
+    "person": "one person, with all records of that person",
+    "entity": "one participant, with all of that participant's records",
+}
+RELATIONS = {
+    "add-or-remove": "was used or not",
+    "change": "had this content or another",
+}
+
+
+def text(value: object) -> str:
+    """Any value as text that cannot become markup."""
+    return escape(str(value), quote=True)
+
+
+def epsilon(figure: Any) -> str:
+    """A figure of the certificate for people, rounded up."""
+    return "-" if figure is None else shown(number(figure))
+
+
+def section(title: str, *body: str, kind: str = "") -> str:
+    """A part of the page with its heading."""
+    return f'<section class="{kind}">\n<h2>{title}</h2>\n' + "\n".join(body) + "\n</section>"
+
+
+def listed(items: Iterable[str]) -> str:
+    """A list of items that are already HTML."""
+    return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are already HTML."""
+    top = "".join(f"<th>{cell}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in rows)
+    return (
+        f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def confusion(counts: Sequence[Sequence[int]], classes: Sequence[str]) -> str:
+    """Counts of answers, shaded by their share of the row; noisy ones may be negative."""
+    names = [text(name) for name in classes]
+    top = "".join(f"<th>{name}</th>" for name in names)
+    rows = []
+    for place, (name, row) in enumerate(zip(names, counts, strict=False)):
+        whole = max(1, sum(max(0, count) for count in row))
+        cells = []
+        for column, count in enumerate(row):
+            colour = "46,125,80" if column == place else "190,70,50"
+            shade = max(0, count) / whole
+            cells.append(f'<td style="background:rgba({colour},{0.6 * shade:.2f})">{count}</td>')
+        rows.append(f"<tr><th>{name}</th>{''.join(cells)}</tr>")
+    return (
+        '<div class="wide"><table class="confusion"><caption>One row a true class, one column the '
+        f"model's answer</caption><thead><tr><th></th>{top}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def figures(certificate: Mapping[str, Any]) -> str:
+    """Every epsilon of this release."""
+    rows = [
+        (
+            text(UNITS[line["unit"]]),
+            text(RELATIONS[line["relation"]]),
+            f"{line['delta']:g}",
+            f"<strong>{epsilon(line['epsilon'])}</strong>",
+            epsilon(line["PLD"]),
+            epsilon(line["RDP"]),
+        )
+        for line in certificate["guarantees"]
+    ]
+    head = ("whom", "what stays hidden", "delta", "epsilon", "by PLD", "by RDP")
+    return section("Every figure of this release", table(head, rows))
+
+
+def totals(certificate: Mapping[str, Any]) -> str:
+    """What the data set has paid so far, with the budgets and their reasons (L6, L9)."""
+    data = certificate["data_set"]
+    rows = [
+        (
+            text(total["for"]),
+            f"{total['delta']:g}",
+            epsilon(total["spent"]),
+            f"{total['budget']:g}",
+            # The filter that lets blocks in adds more loosely than the price of a single block.
+            f"{min(1.0, number(total['share'])):.0%}",
+            "<br>".join(
+                f"{entry['epsilon']:g} at {entry['delta']:g}: {text(entry['reason'])}"
+                for entry in total["reasons"]
+            ),
+        )
+        for total in data["totals"]
+    ]
+    head = ("whom", "delta", "spent so far", "budget", "share used", "budgets and their reasons")
+    return section(
+        "Everything ever told about these data",
+        f"<p>This release and all before it on the same data, {data['blocks']} "
+        f"block{'s' if data['blocks'] != 1 else ''} in all, when the card was made.</p>",
+        table(head, rows),
+    )
+
+
+def assumptions(certificate: Mapping[str, Any]) -> str:
+    """What was checked and what was assumed."""
+    rows = [
+        (
+            text(name.replace("_", " ")),
+            text(how.partition(":")[0]),
+            text(how.partition(":")[2]),
+        )
+        for name, how in certificate["assumptions"].items()
+    ]
+    shown_as = table(("assumption", "standing", "how"), rows) if rows else "<p>None was named.</p>"
+    return section("What the figures rest on", shown_as)

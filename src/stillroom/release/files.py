@@ -1,0 +1,71 @@
+"""The files of a bundle: their names, one spelling for their JSON, and their hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from stillroom.gate.ledger.store import canonical
+
+MODEL = "model.safetensors"
+ONNX = "model.onnx"
+CERTIFICATE = "certificate.json"
+RECIPE = "recipe.toml"
+CARD = "card.html"
+MANIFEST = "manifest.json"
+
+BOUND = (MODEL, ONNX, RECIPE)
+"""What the certificate binds by hash."""
+LISTED = (MODEL, ONNX, CERTIFICATE, RECIPE, CARD)
+"""What the manifest lists: everything but itself."""
+
+INFINITE = "infinite"
+"""How JSON says infinity."""
+
+
+def sha256(content: bytes) -> str:
+    """The hash of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """The hash of a document's meaning, its own `digest` left out.
+
+    >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1, "digest": "old"})
+    True
+    """
+    body = {key: value for key, value in document.items() if key != "digest"}
+    return sha256(canonical(body).encode())
+
+
+def to_bytes(document: Mapping[str, Any]) -> bytes:
+    """A document as a file: one spelling for one meaning, readable by people."""
+    text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def spelled(epsilon: float | None) -> float | str | None:
+    """An epsilon for JSON, which has no infinity.
+
+    >>> spelled(float("inf")), spelled(1.5), spelled(None)
+    ('infinite', 1.5, None)
+    """
+    if epsilon is None or math.isfinite(epsilon):
+        return epsilon
+    return INFINITE
+
+
+def number(figure: Any) -> float:
+    """An epsilon back from JSON.
+
+    Raises:
+        ValueError: it is neither a number nor infinity.
+    """
+    if figure == INFINITE:
+        return math.inf
+    if isinstance(figure, bool) or not isinstance(figure, (int, float)) or not figure >= 0:
+        raise ValueError("not an epsilon")
+    return float(figure)

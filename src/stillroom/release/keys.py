@@ -1,0 +1,144 @@
+"""Ed25519 key pairs for manifests: a private file for its owner alone, a public one to hand out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from stillroom.errors import BadInput
+
+
+def public_path(path: Path) -> Path:
+    """Where the public half of a private key lies.
+
+    >>> public_path(Path("release.key")).name
+    'release.key.pub'
+    """
+    return path.with_name(path.name + ".pub")
+
+
+def make_keys(path: Path) -> tuple[Path, Path]:
+    """A new key pair: the private half at `path`, the public half beside it.
+
+    Guarantee: no file is overwritten; the private one can be read by its owner alone.
+
+    Raises:
+        BadInput: a file is there already, or the place cannot be written to.
+
+    >>> import tempfile
+    >>> private, public = make_keys(Path(tempfile.mkdtemp()) / "release.key")
+    >>> message = b"a manifest"
+    >>> is_signed(message, sign(message, read_private(private)), read_public(public))
+    True
+    """
+    private, public = path, public_path(path)
+    key = Ed25519PrivateKey.generate()
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    open_half = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    made: list[Path] = []
+    try:
+        for file, content, mode in ((private, secret, 0o600), (public, open_half, 0o644)):
+            handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+            made.append(file)
+            with os.fdopen(handle, "wb") as opened:
+                opened.write(content)
+    except OSError as error:
+        for file in made:
+            file.unlink()
+        raise BadInput(
+            f"the key pair cannot be written ({error.strerror})",
+            where=str(path),
+            why="an existing key is never overwritten: bundles signed by it would lose their proof",
+            remedy="name a new file in a folder that can be written to",
+        ) from None
+    return private, public
+
+
+def read_private(path: Path) -> bytes:
+    """The 32 bytes of a private key.
+
+    Raises:
+        BadInput: there is none, or others can read it.
+    """
+    content = _read(path)
+    if path.stat().st_mode & 0o077:
+        raise BadInput(
+            "the private key can be read by others",
+            where=str(path),
+            why="whoever has it can sign in its owner's name",
+            remedy=f"chmod 600 {path}",
+        )
+    try:
+        key = load_pem_private_key(content, password=None)
+    except (TypeError, ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _no_key(path, "private")
+    return key.private_bytes_raw()
+
+
+def read_public(path: Path) -> bytes:
+    """The 32 bytes of a public key.
+
+    Raises:
+        BadInput: there is none.
+    """
+    try:
+        key = load_pem_public_key(_read(path))
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise _no_key(path, "public")
+    return key.public_bytes_raw()
+
+
+def sign(message: bytes, private: bytes) -> bytes:
+    """The signature of a message."""
+    return Ed25519PrivateKey.from_private_bytes(private).sign(message)
+
+
+def public_of(private: bytes) -> bytes:
+    """The public half of a private key."""
+    return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def is_signed(message: bytes, signature: bytes, public: bytes) -> bool:
+    """Whether the owner of a public key signed the message."""
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(
+            f"the key cannot be read ({error.strerror})",
+            where=str(path),
+            why="without it nothing can be signed or compared",
+            remedy="check the path, or make a pair with `stillroom keys make`",
+        ) from None
+
+
+def _no_key(path: Path, half: str) -> BadInput:
+    other = "the public half ends in .pub" if half == "public" else "the private half has no .pub"
+    return BadInput(
+        f"the file holds no {half} Ed25519 key",
+        where=str(path),
+        why="signatures of bundles are Ed25519 signatures",
+        remedy=f"{other}; make a pair with `stillroom keys make`",
+    )

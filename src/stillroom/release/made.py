@@ -1,0 +1,125 @@
+"""What a method hands over when it is done: a model, where it came from, what it was paid with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.features import FEATURES
+from stillroom.gate import Ledger
+from stillroom.vocabulary import Unit, check_delta
+
+TUNING = ("none", "public", "charged", "undeclared")
+STANDINGS = ("checked", "assumed", "failed")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good the model is, and on what.
+
+    Args:
+        accuracy: share of the records it labels rightly.
+        confusion: counts, one row a true class, where they may be told (K1).
+        records: which records, in words.
+        protected: whether the figures came through the gate; else they are exact, on records that
+            were declared public.
+    """
+
+    accuracy: float
+    confusion: tuple[tuple[int, ...], ...] | None
+    records: str
+    protected: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A finished model with everything its certificate has to say.
+
+    Assumes: `weights` saw nothing of the sensitive records but what `blocks` paid for.
+
+    Args:
+        method: the method's name.
+        mode: certified or as-published.
+        weights: one row a class, one column a feature.
+        features: the name of the fixed feature step.
+        shape: the shape of one record.
+        classes: the names of the classes.
+        recipe: the recipe's text.
+        ledger: the ledger of the sensitive data.
+        blocks: the row numbers of every block of this release, training and evaluation.
+        unit: whom the headline protects.
+        delta: the recipe's own delta.
+        assumptions: name -> "checked: how", "assumed: ..." or "failed: ...".
+        tuning: none, public, charged or undeclared (K8).
+        public_knowledge: what public things were used.
+        evaluation: how good the model is, if that was measured.
+        warnings: further sentences a reader of the certificate must see.
+
+    Raises:
+        BadInput: the parts do not fit together.
+        DoesNotVerify: an assumption failed.
+    """
+
+    method: str
+    mode: str
+    weights: npt.NDArray[np.float32]
+    features: str
+    shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    recipe: str
+    ledger: Ledger
+    blocks: tuple[int, ...]
+    unit: Unit
+    delta: float
+    assumptions: Mapping[str, str]
+    tuning: str
+    public_knowledge: tuple[str, ...]
+    evaluation: Evaluation | None
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if self.features not in FEATURES:
+            raise _unfit(
+                f"unknown features {self.features!r}", f"use one of: {', '.join(FEATURES)}"
+            )
+        if self.tuning not in TUNING:
+            raise _unfit(f"unknown tuning {self.tuning!r}", f"use one of: {', '.join(TUNING)}")
+        width = FEATURES[self.features](np.zeros((1, *self.shape), np.float32)).shape[1]
+        if self.weights.shape != (len(self.classes), width):
+            raise _unfit(
+                f"the weights are {self.weights.shape}, the classes and features ask for "
+                f"{(len(self.classes), width)}",
+                "hand over the weights that belong to these features and classes",
+            )
+        if not np.isfinite(self.weights).all():
+            raise _unfit("the weights are not all finite numbers", "lower the learning rate")
+        check_assumptions(self.assumptions, "assumptions")
+
+
+def check_assumptions(assumptions: Mapping[str, str], where: str) -> None:
+    """Refuse an assumption that failed, or that does not say how it stands."""
+    for name, text in assumptions.items():
+        standing = text.partition(":")[0]
+        if standing not in STANDINGS:
+            raise _unfit(
+                f"the assumption {name!r} does not say how it stands",
+                f"begin its text with one of: {', '.join(s + ':' for s in STANDINGS)}",
+            )
+        if standing == "failed":
+            raise DoesNotVerify(
+                f"the assumption {name!r} failed",
+                where=where,
+                why="the guarantee rests on it, so no epsilon can be vouched for",
+                remedy="mend what the assumption names and release again",
+            )
+
+
+def _unfit(what: str, remedy: str) -> BadInput:
+    return BadInput(
+        what, where="release", why="a certificate must describe the model it is for", remedy=remedy
+    )

@@ -1,0 +1,161 @@
+"""The manifest: the hash and size of every file of a bundle, and who signed that list.
+
+The signature covers the list; the digest covers list and signature, so that one changed byte of the
+manifest itself is found too. Without a key this finds accidents, not forgery.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.gate.ledger.store import canonical
+from stillroom.release import keys
+from stillroom.release.files import LISTED, MANIFEST, digest, sha256, to_bytes
+
+FORMAT = "stillroom manifest"
+VERSION = 1
+
+
+def make_manifest(contents: Mapping[str, bytes], private: bytes | None) -> dict[str, Any]:
+    """The manifest of these files, signed where a private key is given."""
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "files": {
+            name: {"sha256": sha256(content), "size": len(content)}
+            for name, content in contents.items()
+        },
+    }
+    signature = None
+    if private is not None:
+        signature = {
+            "algorithm": "Ed25519",
+            "public_key": keys.public_of(private).hex(),
+            "value": keys.sign(_message(body), private).hex(),
+        }
+    document = {**body, "signature": signature}
+    return {**document, "digest": digest(document)}
+
+
+def read_files(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The manifest and every file it lists, each with the hash it should have.
+
+    Raises:
+        BadInput: there is no such folder.
+        DoesNotVerify: a file is missing, changed or too much; the message names it.
+    """
+    if not folder.is_dir():
+        raise BadInput(
+            "there is no bundle at that place",
+            where=str(folder),
+            why="a bundle is a folder with a manifest",
+            remedy="check the path",
+        )
+    document = _manifest(folder)
+    extra = sorted({file.name for file in folder.iterdir()} - {*LISTED, MANIFEST})
+    if extra:
+        raise does_not(folder / extra[0], "the file is not in the manifest")
+    contents = {}
+    for name in LISTED:
+        content = _content(folder / name)
+        if (len(content), sha256(content)) != (
+            document["files"][name]["size"],
+            document["files"][name]["sha256"],
+        ):
+            raise does_not(folder / name, f"{name} is not the file that was released")
+        contents[name] = content
+    return document, contents
+
+
+def check_signature(folder: Path, document: Mapping[str, Any], public: bytes | None) -> str:
+    """Who signed the manifest, in words.
+
+    Args:
+        folder: the bundle.
+        document: its manifest.
+        public: the key the reader trusts, if any.
+
+    Raises:
+        DoesNotVerify: the signature is wrong, missing, or another key's.
+    """
+    place, signature = folder / MANIFEST, document["signature"]
+    if signature is None:
+        if public is not None:
+            raise does_not(place, "the bundle is not signed, and a key was given")
+        return "none: accidents are found, forgery is not"
+    try:
+        own, value = bytes.fromhex(signature["public_key"]), bytes.fromhex(signature["value"])
+        known = signature["algorithm"] == "Ed25519"
+    except (KeyError, TypeError, ValueError):
+        known = False
+    body = {key: document[key] for key in ("format", "version", "files")}
+    if not known or not keys.is_signed(_message(body), value, own):
+        raise does_not(place, "the signature is not that of the key it names")
+    if public is not None and own != public:
+        raise does_not(place, "the bundle was signed by another key than the one given")
+    if public is None:
+        return "valid, by the key in the bundle; give a key you trust to know whose it is"
+    return "valid, by the key given"
+
+
+def does_not(file: Path, what: str) -> DoesNotVerify:
+    """The error for a bundle that is not what it claims to be; it names the file."""
+    return DoesNotVerify(
+        what,
+        where=str(file),
+        why="a bundle that was changed after its release cannot vouch for its epsilon",
+        remedy="ask whoever released it for an unchanged copy; do not use this one",
+    )
+
+
+def parsed(content: bytes, file: Path) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        DoesNotVerify: it is none.
+    """
+    try:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise does_not(file, f"{file.name} is not a JSON object")
+    return document
+
+
+def _message(body: Mapping[str, Any]) -> bytes:
+    # The first line keeps a signature from being taken for one over something else.
+    return f"{FORMAT} {VERSION}\n{canonical(body)}".encode()
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    place = folder / MANIFEST
+    content = _content(place)
+    document = parsed(content, place)
+    try:
+        if (document["format"], document["version"]) != (FORMAT, VERSION):
+            raise does_not(place, "the manifest is of an unknown format or version")
+        # Compared as bytes too: a changed blank has the same meaning and another file.
+        if document["digest"] != digest(document) or to_bytes(document) != content:
+            raise does_not(place, "the manifest was changed")
+        if set(document["files"]) != set(LISTED):
+            raise does_not(place, "the manifest does not list the files of a bundle")
+        for entry in document["files"].values():
+            _ = entry["size"], entry["sha256"]
+        _ = document["signature"]
+    except (KeyError, TypeError, ValueError):
+        raise does_not(place, "the manifest is incomplete") from None
+    return document
+
+
+def _content(file: Path) -> bytes:
+    if file.is_symlink() or not file.is_file():
+        raise does_not(file, f"{file.name} is missing, or is not a file")
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise does_not(file, f"{file.name} cannot be read ({error.strerror})") from None

@@ -1,0 +1,202 @@
+"""The model as an ONNX graph, feature step included, so that it runs without this package.
+
+The graph mirrors features/fixed.py. ONNX has no atan2, but orientations are counted modulo half a
+turn, where atan2(down, across) and atan(down / across) agree; and `numpy.gradient` is a product
+with a fixed matrix.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import NumericalDoubt
+from stillroom.features import FEATURES, fixed
+from stillroom.release.made import Made
+
+TOLERANCE = 1e-4
+_OPSET = 17
+_IR_VERSION = 8
+"""Old enough for any ONNX Runtime of the last years."""
+_NEARLY_ONE = np.float32(1 - 1e-6)
+_CHECKED_RECORDS = 12
+
+
+class _Graph:
+    """Nodes and constants in the order they were asked for."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node; return the name of its output."""
+        from onnx import helper
+
+        name = f"{op.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+        return name
+
+    def constant(self, value: npt.ArrayLike, kind: npt.DTypeLike = np.float32) -> str:
+        """Add a constant; return its name."""
+        from onnx import numpy_helper
+
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype=kind), name))
+        return name
+
+    def total(self, value: str, axis: int) -> str:
+        """The sum along an axis, which stays."""
+        return self("ReduceSum", value, self.constant([axis], np.int64), keepdims=1)
+
+
+def build_onnx(made: Made) -> bytes:
+    """The ONNX file of a release: float32 records in, logits and labels out.
+
+    Guarantee: on a fixed set of records its logits are those of the numpy model within 1e-4.
+
+    Raises:
+        NumericalDoubt: graph and numpy disagree.
+    """
+    import onnx
+    from onnx import TensorProto, helper
+
+    graph = _Graph()
+    rows = {"pixels": _pixels, "edges": _edges}[made.features](graph, made.shape)
+    weights = made.weights.astype(np.float32)
+    # The features end in a constant column, which is an intercept.
+    intercept = weights[:, -1] * (np.float32(fixed._BIAS) * _NEARLY_ONE)
+    product = graph("MatMul", rows, graph.constant(weights[:, :-1].T))
+    graph.nodes.append(
+        helper.make_node("Add", [product, graph.constant(intercept)], ["logits"], name="logits")
+    )
+    graph.nodes.append(helper.make_node("ArgMax", ["logits"], ["label"], axis=1, keepdims=0))
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "stillroom",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *made.shape])],
+            [
+                helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["N", len(weights)]),
+                helper.make_tensor_value_info("label", TensorProto.INT64, ["N"]),
+            ],
+            initializer=graph.constants,
+        ),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="stillroom",
+    )
+    helper.set_model_props(model, {"classes": json.dumps(list(made.classes))})
+    onnx.checker.check_model(model, full_check=True)
+    content: bytes = model.SerializeToString()
+    check_onnx(content, made)
+    return content
+
+
+def check_onnx(content: bytes, made: Made) -> None:
+    """Compare the graph with the numpy model on a fixed set of records.
+
+    Raises:
+        NumericalDoubt: they disagree.
+    """
+    from stillroom.release.predict import run_onnx
+
+    x = _records(made.shape)
+    expected = FEATURES[made.features](x) @ made.weights.T
+    logits, _ = run_onnx(content, x)
+    allowed = TOLERANCE * max(1.0, float(np.abs(expected).max()))
+    if logits.shape != expected.shape or not np.abs(logits - expected).max() <= allowed:
+        raise NumericalDoubt(
+            "the ONNX graph and the model it was made from give different answers",
+            where="model.onnx",
+            why="the bundle would carry another model than the one that was certified",
+            remedy="report it, with the features and the shape of the records",
+        )
+
+
+def _records(shape: Sequence[int]) -> npt.NDArray[np.float32]:
+    """Records that look like anything: waves of many lengths, and one that is all zero."""
+    size = _CHECKED_RECORDS * math.prod(shape)
+    place = np.arange(size, dtype=np.float64)
+    waves = 8 + 4 * np.sin(place * 0.7) + 3 * np.sin(place * place * 0.013)
+    x: npt.NDArray[np.float32] = waves.reshape(_CHECKED_RECORDS, *shape).astype(np.float32)
+    x[1] = np.round(x[1])
+    x[2] = 0
+    return x
+
+
+def _pixels(graph: _Graph, shape: Sequence[int]) -> str:
+    flat = graph("Flatten", "x", axis=1)
+    mean = graph("ReduceMean", flat, axes=[1], keepdims=1)
+    blank = graph("Mul", _norm(graph, flat)[1], graph.constant(fixed._BLANK, np.float64))
+    return _unit_rows(graph, graph("Sub", flat, mean), blank)
+
+
+def _norm(graph: _Graph, rows: str) -> tuple[str, str]:
+    """Rows in double precision, and their norms."""
+    from onnx import TensorProto
+
+    exact = graph("Cast", rows, to=TensorProto.DOUBLE)
+    return exact, graph("Sqrt", graph.total(graph("Mul", exact, exact), 1))
+
+
+def _unit_rows(graph: _Graph, rows: str, *least: str) -> str:
+    """Rows of a fixed length; the constant column beside them is left to the intercept."""
+    from onnx import TensorProto
+
+    exact, norm = _norm(graph, rows)
+    floor = graph("Max", norm, graph.constant(1e-12, np.float64), *least)
+    length = graph.constant(np.sqrt(1 - fixed._BIAS**2), np.float64)
+    scaled = graph("Mul", exact, graph("Div", length, floor))
+    return graph("Mul", graph("Cast", scaled, to=TensorProto.FLOAT), graph.constant(_NEARLY_ONE))
+
+
+def _edges(graph: _Graph, shape: Sequence[int]) -> str:
+    high, wide = shape[:2]
+    picture = "x" if len(shape) == 2 else graph("ReduceMean", "x", axes=[3], keepdims=0)
+    down = graph("MatMul", graph.constant(_slope(high)), picture)
+    across = graph("MatMul", picture, graph.constant(_slope(wide).T))
+    strength = graph("Sqrt", graph("Add", graph("Mul", down, down), graph("Mul", across, across)))
+    oriented = graph(
+        "Mul",
+        graph("Unsqueeze", strength, graph.constant([1], np.int64)),
+        _shares(graph, down, across),
+    )
+    pooled = graph("MatMul", graph.constant(fixed._pooling(high)), oriented)
+    pooled = graph("MatMul", pooled, graph.constant(fixed._pooling(wide).T))
+    length = graph("Sqrt", graph.total(graph("Mul", pooled, pooled), 1))
+    pooled = graph("Div", pooled, graph("Add", length, graph.constant(1e-6)))
+    cells = graph.constant(float(fixed._CELLS))
+    both = [graph("Flatten", pooled, axis=1), graph("Mul", _pixels(graph, shape), cells)]
+    short = graph.constant(fixed._SHORT, np.float64)
+    return _unit_rows(graph, graph("Concat", *both, axis=1), short)
+
+
+def _shares(graph: _Graph, down: str, across: str) -> str:
+    """How much of each pixel's gradient goes to each orientation: N x orientations x H x W."""
+    count = float(fixed._ORIENTATIONS)
+    # Nothing over nothing is no number; there the strength is zero and any angle will do.
+    upright = graph("Equal", across, graph.constant(0.0))
+    divisor = graph("Where", upright, graph.constant(1e-30), across)
+    angle = graph("Atan", graph("Div", down, divisor))
+    turn = graph("Mul", angle, graph.constant(count / math.pi))
+    turn = graph("Unsqueeze", turn, graph.constant([1], np.int64))
+    centres = np.arange(fixed._ORIENTATIONS).reshape(1, -1, 1, 1) - count / 2
+    ahead = graph("Sub", turn, graph.constant(centres))
+    whole = graph.constant(count)
+    turns = graph("Floor", graph("Div", ahead, whole))
+    around = graph("Sub", ahead, graph("Mul", turns, whole))
+    away = graph("Abs", graph("Sub", around, graph.constant(count / 2)))
+    near = graph("Sub", graph.constant(1.0), away)
+    return graph("Clip", near, graph.constant(0.0), graph.constant(1.0))
+
+
+def _slope(size: int) -> npt.NDArray[np.float32]:
+    """`numpy.gradient` along an axis of that size, as a matrix."""
+    slope: Any = np.gradient(np.eye(size), axis=0)
+    return np.asarray(slope, dtype=np.float32)

@@ -1,0 +1,112 @@
+"""Use the model of a bundle, by ONNX Runtime alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import BadInput
+from stillroom.release.files import CERTIFICATE, ONNX
+from stillroom.release.manifest import parsed, read_files
+
+Labels = npt.NDArray[np.int64]
+Logits = npt.NDArray[np.float32]
+
+
+def predict(folder: Path, x: npt.NDArray[Any]) -> tuple[Labels, Logits]:
+    """The labels and logits a bundle's model gives to records.
+
+    Guarantee: the model is the one the manifest lists; prices are left to `verify_bundle`.
+
+    Args:
+        folder: the bundle.
+        x: records of the model's shape.
+
+    Raises:
+        BadInput: there is no bundle, or the records have another shape.
+        DoesNotVerify: a file of the bundle was changed.
+    """
+    _, contents = read_files(folder)
+    model = parsed(contents[CERTIFICATE], folder / CERTIFICATE).get("model", {})
+    shape = tuple(model.get("shape", ()))
+    if x.shape[1:] != shape:
+        raise BadInput(
+            f"the records have shape {x.shape[1:]}, the model takes {shape}",
+            where="input",
+            why="other records would get labels that mean nothing",
+            remedy="bring the records into the shape the model was trained on",
+        )
+    if not len(x) or not np.isfinite(x).all():
+        raise BadInput(
+            "a record holds a value that is not a finite number"
+            if len(x)
+            else "there is no record",
+            where="input",
+            why="a label would mean nothing",
+            remedy="give records of finite numbers",
+        )
+    logits, labels = run_onnx(contents[ONNX], x.astype(np.float32))
+    return labels, logits
+
+
+def classes_of(folder: Path) -> tuple[str, ...]:
+    """The names of the classes of a bundle's model.
+
+    Raises:
+        DoesNotVerify: a file of the bundle was changed.
+    """
+    _, contents = read_files(folder)
+    model = parsed(contents[CERTIFICATE], folder / CERTIFICATE).get("model", {})
+    return tuple(str(name) for name in model.get("classes", ()))
+
+
+def read_records(name_or_path: str, classes: tuple[str, ...]) -> npt.NDArray[Any]:
+    """Records of a data set by name, or of a file; a .npy file holds records without labels.
+
+    Raises:
+        BadInput: nothing is found, or it cannot be read.
+    """
+    from stillroom.data.store import load_parts
+
+    path = Path(name_or_path)
+    if path.suffix == ".npy" and path.is_file():
+        try:
+            x: npt.NDArray[Any] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError):
+            x = np.empty(0, dtype=object)
+        if x.ndim < 2 or x.dtype.kind not in "biuf":
+            raise BadInput(
+                "the file holds no array of numbers with one record a row",
+                where=str(path),
+                why="the model needs records",
+                remedy="save the records with numpy.save",
+            )
+        return x
+    # A data set by name knows its classes; only how many there are must agree.
+    parts = load_parts(name_or_path, classes if path.is_file() else None)
+    return np.concatenate([part.x for part in parts.values()])
+
+
+def run_onnx(content: bytes, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels]:
+    """Logits and labels by ONNX Runtime, on one thread.
+
+    Raises:
+        BadInput: ONNX Runtime is not installed.
+    """
+    try:
+        import onnxruntime
+    except ImportError:
+        raise BadInput(
+            "ONNX Runtime is not installed",
+            where="onnxruntime",
+            why="it runs the bundle's model",
+            remedy="pip install 'stillroom[train]'",
+        ) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    logits, labels = session.run(["logits", "label"], {"x": x})
+    return np.asarray(logits), np.asarray(labels)

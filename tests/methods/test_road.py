@@ -1,0 +1,324 @@
+"""The road: a recipe goes in, a certified bundle comes out, and a cut-off run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import time
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
+from stillroom.gate import Budget, Ledger
+from stillroom.gate.ledger import verify
+from stillroom.methods import road
+from stillroom.methods.road import cost_of, release
+from stillroom.methods.run import begin_or_continue
+from stillroom.release import verify_bundle
+from stillroom.vocabulary import RECORD, Pair
+
+RECIPE = """
+[data]
+source = "digits"
+test_is_public = {public}
+public_size = 1440
+[training]
+features = "pixels"
+steps = {steps}
+[privacy]
+epsilon = {epsilon}
+"""
+BUDGET = Budget(4.0, 1e-5)
+
+
+def recipe_in(folder, steps=20, epsilon=1.0, public="true"):
+    file = folder / "recipe.toml"
+    file.write_text(RECIPE.format(steps=steps, epsilon=epsilon, public=public))
+    return file
+
+
+def certificate_in(bundle):
+    return json.loads((bundle / "certificate.json").read_text())
+
+
+def test_a_release_verifies_and_says_what_it_cost(tmp_path):
+    made = release(recipe_in(tmp_path), tmp_path / "out", budget=BUDGET)
+    assert made == certificate_in(tmp_path / "out")
+    report = verify_bundle(tmp_path / "out")
+    assert 0.999 < report["headline"]["epsilon"] <= 1.0
+    assert report["drawn"] == report["reserved"] == 20
+    assert made["evaluation"]["accuracy"] > 0.5
+    assert made["unprotected"]
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    verify(ledger)
+    assert made["data_set"]["head"] == str(ledger.head())
+
+
+def test_a_second_release_adds_to_the_same_budget(tmp_path):
+    recipe = recipe_in(tmp_path)
+    release(recipe, tmp_path / "first", budget=BUDGET)
+    second = release(recipe, tmp_path / "second")
+    assert second["data_set"]["blocks"] == 2
+    assert second["data_set"]["totals"][0]["spent"] > second["headline"]["epsilon"]
+
+
+def test_a_release_that_does_not_fit_draws_nothing(tmp_path):
+    recipe = recipe_in(tmp_path, epsilon=3.0)
+    release(recipe, tmp_path / "first", budget=BUDGET)
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    head = ledger.head()
+    with pytest.raises(BudgetExhausted) as caught:
+        release(recipe, tmp_path / "second")
+    assert caught.value.exit_code == 3
+    assert ledger.head() == head
+    assert not (tmp_path / "second").exists()
+
+
+def test_without_a_budget_nothing_is_drawn(tmp_path):
+    with pytest.raises(BadInput, match="no budget"):
+        release(recipe_in(tmp_path), tmp_path / "out")
+    assert not list(Ledger.open(tmp_path / "ledger.sqlite").store.rows("kind = 'block'"))
+
+
+def test_a_charged_evaluation_is_in_the_price(tmp_path):
+    """K1: on a sensitive test part the counts are noisy, and part of the epsilon."""
+    made = release(recipe_in(tmp_path, public="false"), tmp_path / "out", budget=BUDGET)
+    assert made["evaluation"]["protected"]
+    assert not made["unprotected"]
+    kinds = {event["kind"] for event in made["events"]}
+    assert kinds == {"poisson-sampled-discrete-gaussian", "discrete-gaussian"}
+    assert made["headline"]["epsilon"] <= 1.0
+    assert [w["mechanism"]["mechanism"] for w in made["blocks"][0]["wishes"]] == [
+        "gaussian-sum",
+        "noisy-counts",
+    ]
+
+
+def test_an_evaluation_dearer_than_the_recipe_is_refused(tmp_path):
+    file = recipe_in(tmp_path, public="false")
+    file.write_text(file.read_text() + "evaluation_sigma = 1\n")
+    with pytest.raises(BadInput, match="evaluation alone"):
+        release(file, tmp_path / "out", budget=BUDGET)
+
+
+def persons_recipe(folder, unit):
+    rng = np.random.default_rng(0)
+    lines = ["a,b,c,who,label"]
+    for i in range(400):
+        label = i % 2
+        x = rng.normal(size=3) + 3 * label
+        lines.append(f"{x[0]},{-x[1]},{x[2] * (1 - 2 * label)},p{i % 90},{label}")
+    (folder / "visits.csv").write_text("\n".join(lines) + "\n")
+    file = folder / "persons.toml"
+    file.write_text(
+        "[data]\nsource = 'visits.csv'\nclasses = 2\nperson_column = 'who'\npublic_size = 70\n"
+        f"unit = '{unit}'\nmax_records_per_person = 3\ntest_is_public = true\n"
+        "[training]\nfeatures = 'pixels'\nsteps = 10\n[privacy]\nepsilon = 3\n"
+    )
+    return file
+
+
+def test_a_person_level_certificate(tmp_path):
+    person = Pair.parse("person/add-or-remove")
+    made = release(
+        persons_recipe(tmp_path, "person"),
+        tmp_path / "out",
+        budget=Budget(4.0, 1e-5, person),
+    )
+    assert made["headline"]["for"] == "person/add-or-remove"
+    assert made["headline"]["epsilon"] <= 3
+    assert not made["warnings"]
+    assert {g["unit"] for g in made["guarantees"]} == {"person"}
+    verify_bundle(tmp_path / "out")
+
+
+def test_a_record_level_certificate_of_persons_warns(tmp_path):
+    made = release(persons_recipe(tmp_path, "record"), tmp_path / "out", budget=BUDGET)
+    assert "single records only" in made["warnings"][0]
+
+
+def test_person_level_needs_persons(tmp_path):
+    file = recipe_in(tmp_path)
+    file.write_text(file.read_text().replace("public_size", "unit = 'person'\npublic_size"))
+    with pytest.raises(BadInput, match="no persons"):
+        release(file, tmp_path / "out", budget=BUDGET)
+
+
+def test_a_model_that_does_not_learn_is_noticed(tmp_path):
+    file = recipe_in(tmp_path, epsilon=0.01)
+    made = release(file, tmp_path / "out", budget=BUDGET)
+    assert "hardly learnt" in made["warnings"][0]
+    learnt = release(recipe_in(tmp_path), tmp_path / "learnt")
+    assert not learnt["warnings"]
+
+
+def test_an_existing_output_is_kept(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    with pytest.raises(BadInput, match="already"):
+        release(recipe_in(tmp_path), tmp_path / "out", budget=BUDGET)
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+def test_a_finished_run_is_not_repeated(tmp_path):
+    recipe = recipe_in(tmp_path)
+    made = release(recipe, tmp_path / "out", budget=BUDGET)
+    assert release(recipe, tmp_path / "out") == made
+    (tmp_path / "out" / "card.html").write_text("a forgery")
+    with pytest.raises(DoesNotVerify, match="card"):
+        release(recipe, tmp_path / "out")
+
+
+def test_two_runs_in_one_folder_exclude_each_other(tmp_path):
+    recipe = recipe_in(tmp_path)
+    with (
+        begin_or_continue(tmp_path / "out.run", recipe.read_text()),
+        pytest.raises(BadInput, match="another process"),
+    ):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+
+
+def test_a_run_keeps_to_its_recipe(tmp_path):
+    recipe = recipe_in(tmp_path)
+    with begin_or_continue(tmp_path / "out.run", "another recipe"):
+        pass
+    with pytest.raises(BadInput, match="another recipe"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    (tmp_path / "out.run" / "run.json").write_text("{")
+    with pytest.raises(BadInput, match="damaged"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+
+
+def test_an_interrupted_run_goes_on(tmp_path):
+    recipe = recipe_in(tmp_path)
+
+    def stop(step, steps):
+        if step == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        release(recipe, tmp_path / "out", budget=BUDGET, on_step=stop)
+    steps = []
+    made = release(recipe, tmp_path / "out", on_step=lambda step, of: steps.append(step))
+    assert steps == list(range(8, 21))
+    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (20, 0)
+
+
+def test_a_rolled_back_ledger_ends_the_run(tmp_path):
+    recipe = recipe_in(tmp_path)
+
+    def keep(step, steps):
+        if step == 3:
+            files = (tmp_path / "ledger.sqlite", tmp_path / "copy")
+            with closing(sqlite3.connect(files[0])) as a, closing(sqlite3.connect(files[1])) as b:
+                a.backup(b)
+        if step == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        release(recipe, tmp_path / "out", budget=BUDGET, on_step=keep)
+    shutil.copy(tmp_path / "copy", tmp_path / "ledger.sqlite")
+    with pytest.raises(DoesNotVerify, match="seen before"):
+        release(recipe, tmp_path / "out")
+
+
+def test_a_full_disk_is_bad_input_and_the_run_goes_on(tmp_path):
+    """A limit on file size stands in for a disk that is full."""
+    recipe = recipe_in(tmp_path)
+    release(recipe, tmp_path / "first", budget=Budget(8.0, 1e-5))
+    size = (tmp_path / "ledger.sqlite").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(4096, size // 2), before[1]))
+    try:
+        with pytest.raises(BadInput) as caught:
+            release(recipe, tmp_path / "second")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert caught.value.remedy
+    release(recipe, tmp_path / "second")
+    verify_bundle(tmp_path / "second")
+    verify(Ledger.open(tmp_path / "ledger.sqlite"))
+
+
+def test_the_dry_run_price_is_the_price(tmp_path):
+    recipe, _ = road.read(recipe_in(tmp_path))
+    planned = cost_of(recipe, classes=10)
+    made = release(recipe_in(tmp_path), tmp_path / "out", budget=BUDGET)
+    assert made["headline"]["epsilon"] == pytest.approx(planned.epsilon, abs=1e-6)
+    assert made["headline"]["for"] == str(RECORD)
+
+
+def released_in_a_child(recipe, output, kill_after=None):
+    """Whether a child got to the end before it was killed."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            release(recipe, output, budget=BUDGET)
+            code = 0
+        except Exception as error:
+            print(error, flush=True)
+        finally:
+            os._exit(code)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0
+
+
+def kill_and_resume(folder, runs):
+    """Each run is killed at a random moment and then finished by the same command."""
+    folder.mkdir()
+    recipe = recipe_in(folder, steps=30)
+    start = time.monotonic()
+    assert released_in_a_child(recipe, folder / "timed")
+    whole = time.monotonic() - start
+    chance = random.Random(7)
+    cut = 0
+    for number in range(runs):
+        work = folder / str(number)
+        work.mkdir()
+        own = recipe_in(work, steps=30)
+        own.write_text(own.read_text().replace("[data]", "purpose = 'benchmark'\n[data]", 1))
+        finished = released_in_a_child(own, work / "out", kill_after=chance.uniform(0, whole))
+        cut += not finished
+        if not finished:
+            assert released_in_a_child(own, work / "out")
+        certificate = certificate_in(work / "out")
+        verify_bundle(work / "out")
+        ledger = Ledger.open(work / "ledger.sqlite")
+        verify(ledger)
+        draws = sum(row.body["count"] for row in ledger.store.rows("kind = 'draw'"))
+        (block,) = certificate["blocks"]
+        assert block["drawn"] == draws == block["reserved"] == 30
+        assert block["lost"] <= 1
+    return cut
+
+
+def warm(folder):
+    """Children inherit the arithmetic, so that killing them tests the run and not the imports."""
+    folder.mkdir()
+    release(recipe_in(folder, steps=30), folder / "out", budget=BUDGET)
+
+
+def test_kill_9_at_random_moments(tmp_path, monkeypatch):
+    warm(tmp_path / "warm")
+    monkeypatch.setenv("STILLROOM_HOME", str(tmp_path / "another home"))
+    assert kill_and_resume(tmp_path / "runs", 8) >= 1
+
+
+@pytest.mark.slow
+def test_kill_9_at_random_moments_fifty_times(tmp_path, monkeypatch):
+    warm(tmp_path / "warm")
+    monkeypatch.setenv("STILLROOM_HOME", str(tmp_path / "another home"))
+    assert kill_and_resume(tmp_path / "runs", 50) >= 25

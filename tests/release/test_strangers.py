@@ -1,0 +1,126 @@
+"""A stranger verifies without the training packages and predicts without this package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from release.making import make
+from stillroom.cli import keys, predict, verify
+from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.features import FEATURES
+from stillroom.release import write_bundle
+from stillroom.release.predict import predict as use
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release")
+    made = make(
+        folder, features="edges", shape=(8, 8), classes=tuple("0123456789"), evaluation=None
+    )
+    write_bundle(made, folder / "bundle")
+    return made
+
+
+@pytest.fixture
+def bundle(made):
+    return made.ledger.path.parent / "bundle"
+
+
+def run(code: str, folder: Path, poison: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    home = folder / "poison"
+    home.mkdir()
+    for name in poison:
+        (home / f"{name}.py").write_text(f"raise SystemExit('{name} was imported')\n")
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_verify_needs_no_training_package(bundle, tmp_path):
+    code = (
+        "import time; start = time.monotonic()\n"
+        "from stillroom.release.verifier import verify_bundle\n"
+        f"assert verify_bundle({str(bundle)!r})['verifies']\n"
+        "print(time.monotonic() - start)"
+    )
+    done = run(code, tmp_path, ("torch", "onnx", "onnxruntime", "safetensors", "sklearn"))
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 10  # three seconds on a machine that does nothing else
+
+
+def test_a_bundle_predicts_without_stillroom(made, bundle, tmp_path):
+    x = (np.arange(5 * 64).reshape(5, 8, 8) % 17).astype(np.float32)
+    shutil.copytree(bundle, tmp_path / "copy")
+    np.save(tmp_path / "x.npy", x)
+    code = (
+        "import numpy, onnxruntime\n"
+        "session = onnxruntime.InferenceSession('copy/model.onnx')\n"
+        "logits, label = session.run(['logits', 'label'], {'x': numpy.load('x.npy')})\n"
+        "numpy.save('logits.npy', logits); numpy.save('label.npy', label)"
+    )
+    done = run(code, tmp_path, ("stillroom", "onnx", "safetensors", "torch", "sklearn"))
+    assert done.returncode == 0, done.stderr
+    labels, logits = use(bundle, x)
+    assert np.array_equal(np.load(tmp_path / "label.npy"), labels)
+    assert np.allclose(np.load(tmp_path / "logits.npy"), logits, atol=1e-5)
+    assert np.allclose(FEATURES["edges"](x) @ made.weights.T, logits, atol=1e-4)
+
+
+def test_predict_refuses_what_it_cannot_use(bundle, tmp_path):
+    with pytest.raises(BadInput, match="shape"):
+        use(bundle, np.zeros((2, 7, 7)))
+    with pytest.raises(BadInput, match="finite"):
+        use(bundle, np.full((2, 8, 8), np.nan))
+    with pytest.raises(BadInput, match="no record"):
+        use(bundle, np.zeros((0, 8, 8)))
+    changed = Path(shutil.copytree(bundle, tmp_path / "changed"))
+    (changed / "model.onnx").write_bytes(b"another model")
+    with pytest.raises(DoesNotVerify, match=r"model\.onnx"):
+        use(changed, np.zeros((2, 8, 8)))
+
+
+def command(function, *words):
+    app = typer.Typer()
+    app.command()(function)
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exception is None, done.exception
+    return done.stdout
+
+
+def test_the_verify_command(bundle):
+    assert "verifies: direct" in command(verify.verify, bundle)
+    assert json.loads(command(verify.verify, bundle, "--json"))["verifies"]
+    assert "Example" in command(verify.verify, "--help")
+
+
+def test_the_predict_command(bundle, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((3, 8, 8)))
+    labels = command(predict.predict, bundle, tmp_path / "x.npy").split()
+    assert len(labels) == 3
+    answer = json.loads(command(predict.predict, bundle, tmp_path / "x.npy", "--json"))
+    assert answer["labels"] == labels
+    assert len(command(predict.predict, bundle, "digits").split()) == 1797
+    np.savez(tmp_path / "x.npz", x=np.zeros((4, 8, 8)), y=np.zeros(4, dtype=int))
+    assert len(command(predict.predict, bundle, tmp_path / "x.npz").split()) == 4
+
+
+def test_the_keys_command(tmp_path):
+    done = CliRunner().invoke(keys.app, ["make", str(tmp_path / "release.key")])
+    assert done.exit_code == 0
+    assert (tmp_path / "release.key.pub").is_file()
