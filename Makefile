@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+BENCH_READY := .venv/ready-bench
 export OMP_NUM_THREADS := 1
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: help demo test test-slow lint bench bench-gate data docs clean
+.PHONY: help demo test test-slow lint bench bench-gate bench-direct-speed data docs clean
 
 help:
-	@echo "make demo | test | test-slow | lint | bench | bench-gate | data | docs | clean"
+	@echo "make demo | test | test-slow | lint | bench | bench-gate | bench-direct-speed | data | docs | clean"
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -34,6 +35,14 @@ bench: bench-gate
 
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
+
+# Opacus and torch are large, and nothing else needs them.
+$(BENCH_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,dev,bench]'
+	@touch $@
+
+bench-direct-speed: $(BENCH_READY)
+	$(BIN)/python benchmarks/direct_speed.py
 
 data: $(READY)
 	$(BIN)/stillroom data import mnist

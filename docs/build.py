@@ -6,6 +6,8 @@ A page is a script. Its blocks run from top to bottom in one fresh folder:
   A command that must fail says so: `$ stillroom ... # exit 3`;
 - a `python` block runs in one session a page; a `text` block right after it is what it printed;
 - `<!-- doctest: module.Name -->` before a `python` block fills it with that name's example;
+- `<!-- copy: path -->` before a `toml` block fills it with that file of the repository, and
+  `<!-- write: name -->` writes the block to a file in the folder; `examples` is there beforehand;
 - `sh` blocks are for make and the shell and do not run.
 """
 
@@ -15,8 +17,10 @@ import contextlib
 import doctest
 import importlib
 import io
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,16 +32,27 @@ from unittest import mock
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "pictures" / "labels.svg"
-DEMO = "stillroom demo -o demo"
+BUNDLE = "digits-model"
+DEMO = f"stillroom demo -o {BUNDLE}"
 
 _FENCE = re.compile(r"^```(\w*)\s*$")
 _EXIT = re.compile(r"#\s*exit (\d+)\s*$")
 _DOCTEST = re.compile(r"^<!-- doctest: ([\w.]+) -->$")
+_FILE = re.compile(r"^<!-- (copy|write): ([\w./-]+) -->$")
 
 
 def pages() -> list[Path]:
     """The pages whose blocks are run."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def prepare(folder: Path) -> None:
+    """Put what a page may use into its fresh folder: the recipes of the repository."""
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=_anything_but_recipes)
+
+
+def _anything_but_recipes(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if not name.endswith(".toml")]
 
 
 @dataclass
@@ -89,6 +104,8 @@ def run(page: list[Part]) -> Iterator[Ran]:
     for place, part in enumerate(page):
         if part.kind == "console":
             yield from _run_console(part)
+        elif part.kind == "toml":
+            yield from _put_file(part, page[place - 1].lines)
         elif part.kind == "python":
             before, after = page[place - 1].lines, page[place + 1 : place + 3]
             marker = _DOCTEST.match(before[-1]) if before else None
@@ -100,6 +117,17 @@ def run(page: list[Part]) -> Iterator[Ran]:
             output = after[1] if follows else Part("text")
             documented, output.lines = "\n".join(output.lines), printed
             yield Ran(part.lines[0], 0, 0, documented, "\n".join(printed))
+
+
+def _put_file(part: Part, before: list[str]) -> Iterator[Ran]:
+    marker = _FILE.match(before[-1]) if before else None
+    if marker is None:
+        return
+    if marker[1] == "write":
+        Path(marker[2]).write_text("".join(line + "\n" for line in part.lines), encoding="utf-8")
+        return
+    shown, part.lines = part.lines, (ROOT / marker[2]).read_text(encoding="utf-8").splitlines()
+    yield Ran(f"copy of {marker[2]}", 0, 0, "\n".join(shown), "\n".join(part.lines))
 
 
 def _run_console(part: Part) -> Iterator[Ran]:
@@ -166,6 +194,7 @@ def build() -> None:
         stretches = parts(page.read_text(encoding="utf-8"))
         with tempfile.TemporaryDirectory(prefix="stillroom-docs-") as folder:
             home = mock.patch.dict(os.environ, STILLROOM_HOME=str(Path(folder, "home")))
+            prepare(Path(folder))
             with home, contextlib.chdir(folder):
                 for ran in run(stretches):
                     if ran.code != ran.expected_code:
@@ -173,13 +202,13 @@ def build() -> None:
                             f"{page.name}: {ran.what}: ended {ran.code}\n{ran.printed}"
                         )
                     if ran.what == f"$ {DEMO}":
-                        draw(ran.printed, PICTURE)
+                        draw(Path(BUNDLE), PICTURE)
         page.write_text("".join(part.text() for part in stretches), encoding="utf-8")
         print(f"{page.relative_to(ROOT)}: refreshed")
 
 
-def draw(demo: str, target: Path) -> None:
-    """The picture: what the demo labelled, and what answers cost."""
+def draw(bundle: Path, target: Path) -> None:
+    """The picture: what the demo's model says of digits it never saw, and what answers cost."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -189,35 +218,35 @@ def draw(demo: str, target: Path) -> None:
     with plt.rc_context(style):
         figure: Any = plt.figure(figsize=(10, 5), facecolor="white")
         left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
-        _draw_labels(left, demo)
+        _draw_labels(left, bundle)
         _draw_prices(right)
         target.parent.mkdir(exist_ok=True)
         figure.savefig(target, metadata={"Date": None, "Creator": None})
         plt.close(figure)
 
 
-def _draw_labels(panel: Any, demo: str) -> None:
-    """The digits of the demo, each with the noisy label of the transcript beside it."""
-    from stillroom.cli.demo import KEY, QUERIES, SPEND, TEACHERS
+def _draw_labels(panel: Any, bundle: Path) -> None:
+    """Digits of the demo's test part, each with the label the released model gives."""
     from stillroom.data import Split, digits
+    from stillroom.gate.rounding import shown
+    from stillroom.release.predict import predict
 
-    def row(title: str) -> list[str]:
-        found = re.search(rf"{title} labels:\s*([\d ]+)", demo)
-        assert found is not None, "the demo prints its labels"
-        return found[1].split()
-
-    # The demo's own split: the pictures must be those it labelled.
-    public = Split.by_fraction(digits(), key=KEY, public="1/5", test="0").public
-    noisy, true = row("noisy"), row("true")
-    assert true == [str(label) for label in public.y[:QUERIES]]
-    grid = panel.subplots(5, 5, gridspec_kw={"hspace": 0.42, "wspace": 0.1})
+    certificate = json.loads((bundle / "certificate.json").read_text(encoding="utf-8"))
+    top, accuracy = certificate["headline"], certificate["evaluation"]["accuracy"]
+    # The demo's own split: the model must not have been trained on these.
+    test = Split.by_fraction(digits(), key="demo", public=0, test="1/5").test
+    labels, _ = predict(bundle, test.x)
+    right = float((labels == test.y).mean())
+    assert abs(right - accuracy) < 1e-9, "the certificate measured the demo's test part"
+    grid = panel.subplots(6, 6, gridspec_kw={"hspace": 0.5, "wspace": 0.1})
     panel.subplots_adjust(left=0.06, right=0.94, top=0.84, bottom=0.07)
     panel.suptitle(
-        f"{QUERIES} digits labelled by the noisy votes of {TEACHERS} teachers\n"
-        f"at epsilon {SPEND:g}, delta 1e-5, one record; wrong labels in red",
+        f"The released model's labels for {grid.size} test digits, wrong ones in red;\n"
+        f"{accuracy:.1%} of all {len(test)} right, at a certified epsilon of "
+        f"{shown(top['epsilon'], 3)}",
         fontsize=10,
     )
-    for axes, picture, label, truth in zip(grid.flat, public.x, noisy, true, strict=False):
+    for axes, picture, label, truth in zip(grid.flat, test.x, labels, test.y, strict=False):
         wrong = label != truth
         colour = "#c0392b" if wrong else "#222222"
         axes.imshow(picture, cmap="gray_r", interpolation="nearest")
@@ -225,7 +254,8 @@ def _draw_labels(panel: Any, demo: str) -> None:
         axes.set_yticks([])
         for spine in axes.spines.values():
             spine.set(visible=True, color=colour if wrong else "#cccccc", linewidth=2 * wrong or 1)
-        axes.set_xlabel(f"{label}, not {truth}" if wrong else label, color=colour, labelpad=3)
+        name = f"{label}, not {truth}" if wrong else str(label)
+        axes.set_xlabel(name, color=colour, labelpad=2, fontsize=9)
 
 
 def _draw_prices(panel: Any) -> None:

@@ -276,6 +276,10 @@ class OpenGate(Protocol):
     """A gate with a paid block: the only face of the gate that methods hand to the other rooms."""
 
     @property
+    def count(self) -> int:
+        """How many answers the block was paid for."""
+
+    @property
     def left(self) -> int:
         """How many answers the block can still give; lost ones are gone."""
 

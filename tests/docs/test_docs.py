@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import re
 import sys
@@ -50,8 +51,12 @@ def shape(printed):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_runs_and_prints_what_is_documented(page, tmp_path, monkeypatch):
+    text = page.read_text(encoding="utf-8")
+    if re.search(r"stillroom (release|demo|predict)|import onnxruntime", text):
+        pytest.importorskip("onnxruntime")
     monkeypatch.chdir(tmp_path)
-    for ran in build.run(build.parts(page.read_text(encoding="utf-8"))):
+    build.prepare(tmp_path)
+    for ran in build.run(build.parts(text)):
         assert ran.code == ran.expected_code, f"{ran.what}\n{ran.printed}"
         # A plan draws no noise, so it is compared to the digit.
         seen = str if ran.what.startswith("$ stillroom plan") else shape
@@ -61,7 +66,7 @@ def test_every_block_runs_and_prints_what_is_documented(page, tmp_path, monkeypa
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
 def test_blocks_are_of_known_kinds(page):
     kinds = {part.kind for part in build.parts(page.read_text(encoding="utf-8"))}
-    assert kinds <= {None, "console", "python", "text", "sh"}
+    assert kinds <= {None, "console", "python", "text", "toml", "sh"}
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
@@ -80,7 +85,7 @@ def test_named_files_and_links_exist(page):
         assert linked.exists(), f"{name_of(page)} links to {target}"
         if anchor:
             assert anchor in anchors(linked), f"{name_of(page)} links to {target}#{anchor}"
-    for path in re.findall(r"`((?:src|tests|docs|benchmarks)/[\w/.-]+)`", text):
+    for path in re.findall(r"`((?:src|tests|docs|benchmarks|examples)/[\w/.-]+)`", text):
         assert (ROOT / path).exists(), f"{name_of(page)} names {path}"
 
 
@@ -94,6 +99,31 @@ def test_no_line_names_a_host_or_a_machine_path(page):
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         found = TELLTALE.search(line)
         assert found is None, f"{name_of(page)}:{number}: {found and found[0]}"
+
+
+def test_every_key_of_a_recipe_is_in_its_table():
+    from stillroom.methods.recipe import explain, parse
+
+    text = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", text, re.M))
+    least = parse('[data]\nsource = "digits"\npublic_size = 1440\n[privacy]\nepsilon = 2')
+    in_toml = {"False": "false", "True": "true"}
+    known = {
+        key: f"`{in_toml.get(value, value)}`" if whence == "default" else "must be given"
+        for key, value, whence, _ in explain(least)
+    }
+    assert rows == {key: "none" if value == "`None`" else value for key, value in known.items()}
+
+
+def test_every_key_of_a_certificate_is_explained():
+    from stillroom.release.certificate import certify
+
+    text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
+    written = re.findall(r'^        "(\w+)":', inspect.getsource(certify), re.M)
+    rows = re.findall(r"^\| `([\w`, ]+)` \|", text, re.M)
+    named = {key for keys in rows for key in keys.split("`, `")}
+    assert len(written) > 15
+    assert {*written, "digest"} <= named
 
 
 def test_picture_is_small_and_whole():

@@ -22,6 +22,7 @@ from stillroom.methods import road
 from stillroom.methods.road import cost_of, release
 from stillroom.methods.run import begin_or_continue
 from stillroom.release import verify_bundle
+from stillroom.release.keys import make_keys
 from stillroom.vocabulary import RECORD, Pair
 
 RECIPE = """
@@ -81,6 +82,19 @@ def test_a_release_that_does_not_fit_draws_nothing(tmp_path):
     assert not (tmp_path / "second").exists()
 
 
+def test_a_release_may_stop_where_the_budget_ends(tmp_path):
+    recipe = recipe_in(tmp_path, epsilon=3.0)
+    release(recipe, tmp_path / "first", budget=BUDGET)
+    recipe.write_text(recipe.read_text() + "on_exhausted = 'stop'\n")
+    steps = []
+    made = release(recipe, tmp_path / "second", on_step=lambda step, of: steps.append((step, of)))
+    assert 1 <= len(steps) < 20
+    assert steps[-1] == (len(steps), len(steps))
+    assert made["blocks"][0]["reserved"] == made["blocks"][0]["drawn"] == len(steps)
+    assert made["data_set"]["totals"][0]["share"] <= 1
+    verify_bundle(tmp_path / "second")
+
+
 def test_without_a_budget_nothing_is_drawn(tmp_path):
     with pytest.raises(BadInput, match="no budget"):
         release(recipe_in(tmp_path), tmp_path / "out")
@@ -134,9 +148,15 @@ def test_a_person_level_certificate(tmp_path):
     )
     assert made["headline"]["for"] == "person/add-or-remove"
     assert made["headline"]["epsilon"] <= 3
-    assert not made["warnings"]
+    assert not any("single records only" in warning for warning in made["warnings"])
     assert {g["unit"] for g in made["guarantees"]} == {"person"}
     verify_bundle(tmp_path / "out")
+
+
+def test_a_person_level_run_asks_for_a_persons_budget(tmp_path):
+    with pytest.raises(BadInput, match="no budget") as caught:
+        release(persons_recipe(tmp_path, "person"), tmp_path / "out")
+    assert "--for person/add-or-remove" in caught.value.remedy
 
 
 def test_a_record_level_certificate_of_persons_warns(tmp_path):
@@ -171,6 +191,9 @@ def test_a_finished_run_is_not_repeated(tmp_path):
     recipe = recipe_in(tmp_path)
     made = release(recipe, tmp_path / "out", budget=BUDGET)
     assert release(recipe, tmp_path / "out") == made
+    make_keys(tmp_path / "release.key")
+    with pytest.raises(BadInput, match="not signed"):
+        release(recipe, tmp_path / "out", sign_with=tmp_path / "release.key")
     (tmp_path / "out" / "card.html").write_text("a forgery")
     with pytest.raises(DoesNotVerify, match="card"):
         release(recipe, tmp_path / "out")

@@ -160,7 +160,12 @@ class Passage:
         self._pending: tuple[SecretSample, int] | None = None
         self.block = block
         self.mechanism = mechanism
-        self.count = count
+        self._count = count
+
+    @property
+    def count(self) -> int:
+        """How many answers the block was paid for."""
+        return self._count
 
     @property
     def left(self) -> int:

@@ -128,10 +128,11 @@ def train(
     )
     for noisy in gate.earlier():
         layer.step(noisy)
+    planned = gate.count
     while gate.left:
         secret = gate.poisson() if plan.rate < 1 else None
         bounded = records.clipped_sum(layer.weights, plan.clip, secret)
         noisy = gate.release(bounded)
         layer.step(noisy)
-        on_step(plan.steps - gate.left)
+        on_step(planned - gate.left)
     return layer

@@ -84,6 +84,9 @@ class PrivacyPart(_Part):
     evaluation_sigma: Exact = Field(
         Fraction(6), gt=0, description="noise on each count of the charged evaluation"
     )
+    on_exhausted: Literal["refuse", "stop"] = Field(
+        "refuse", description="when the budget is short: draw nothing, or take the steps that fit"
+    )
     tuning: Literal["none", "public", "charged", "undeclared"] = Field(
         "undeclared", description="how the numbers of this recipe were chosen"
     )

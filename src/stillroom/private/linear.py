@@ -4,6 +4,10 @@ The gradient of one record is an outer product: its residual times its feature r
 the product of two norms, and a whole batch is clipped and summed by two matrix products (E1).
 Feature rows are truncated to an integer grid once; the clipped residual is truncated to another;
 their product is then an exact integer vector whose norm is known exactly.
+
+One record's term must not depend on which others share its block. So the public weights are put on
+a grid too, which makes every logit an exact integer in any order of summation, and what follows
+works element by element, class after class.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ FEATURE_BITS = 10
 """A row of norm 1 becomes one of norm 2^10: some thousand features keep a few bits each."""
 
 RESIDUAL_BITS = 12
+WEIGHT_BITS = 14
 BLOCK = 256
 """Rows a block: it stays in the cache, and its sums stay below 2^24, exact in single precision."""
 
@@ -142,7 +147,7 @@ class LinearRecords:
         chosen = np.arange(len(self._rows))
         if sample is not None:
             chosen = chosen[sample.open_secret(len(self._rows))]
-        scaled = (weights * np.float32(1 / (1 << FEATURE_BITS))).T.astype(np.float32)
+        grid, unit = _on_grid(weights)
         total = np.zeros((self.classes, self._rows.shape[1]), dtype=np.float64)
         # Two buffers for all blocks: fresh memory costs more than the copy into it.
         short = np.empty((BLOCK, self._rows.shape[1]), dtype=np.int16)
@@ -152,7 +157,7 @@ class LinearRecords:
             rows = single[: len(block)]
             # `chosen` is in range; the mode only spares numpy a copy of `out`.
             rows[...] = self._rows.take(block, axis=0, out=short[: len(block)], mode="clip")
-            residuals = self._residuals(rows @ scaled, self._labels[block])
+            residuals = self._residuals(rows @ grid, unit, self._labels[block])
             integers = self._clipped(residuals, self._squares[block], clip)
             total += self._exact_product(integers, rows, self._largest[block])
         bounds = {Pair(Unit.RECORD, relation): Fraction(clip.squared_norm) for relation in Relation}
@@ -161,13 +166,13 @@ class LinearRecords:
 
     @staticmethod
     def _residuals(
-        logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]
+        logits: npt.NDArray[np.float32], unit: float, labels: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """Softmax minus the label: the gradient with respect to the logits."""
+        """Softmax minus the label: the gradient with respect to the logits, given in grid units."""
         # Class by class in memory: what follows then runs along the long axis, the records.
         columns = np.asfortranarray(logits, dtype=np.float64)
-        shifted = np.exp(columns - columns.max(axis=1, keepdims=True))
-        shifted /= shifted.sum(axis=1, keepdims=True)
+        shifted = np.exp((columns - columns.max(axis=1, keepdims=True)) * unit)
+        shifted /= _sum_of_columns(shifted)[:, None]
         shifted[np.arange(len(labels)), labels] -= 1.0
         residuals: npt.NDArray[np.float64] = shifted
         return residuals
@@ -175,7 +180,7 @@ class LinearRecords:
     @staticmethod
     def _clipped(residuals: npt.NDArray[np.float64], squares: Integers, clip: Clip) -> Integers:
         """Residuals on their grid, so that residual times row stays within the clip, exactly."""
-        lengths = np.sqrt((residuals * residuals).sum(axis=1) * squares)
+        lengths = np.sqrt(_sum_of_columns(residuals * residuals) * squares)
         room = clip.steps / np.maximum(lengths * (1 << RESIDUAL_BITS), 1e-9)
         factor = room if clip.normalise else np.minimum(1.0, room)
         scaled = residuals * (factor * (1 << RESIDUAL_BITS))[:, None]
@@ -217,6 +222,33 @@ class LinearRecords:
             )
         product = halves.astype(np.float32) @ rows
         return product[: len(whole)].astype(np.float64) * _SPLIT + product[len(whole) :]
+
+
+def _on_grid(weights: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], float]:
+    """Weights as integers, a column a class, and what one unit of a logit is worth.
+
+    Columns have a norm of at most 2^14 and rows of 2^10, so no sum of their products leaves 2^24
+    (Cauchy-Schwarz), and single precision is exact.
+    """
+    longest = float(np.sqrt((weights.astype(np.float64) ** 2).sum(axis=1)).max(initial=0))
+    scale = (1 << WEIGHT_BITS) * (1 - 2.0**-20) / longest if longest > 0 else 1.0
+    grid = np.trunc(weights.T.astype(np.float64) * scale)
+    if (grid * grid).sum(axis=0).max(initial=0) > 1 << (2 * WEIGHT_BITS):
+        raise NumericalDoubt(
+            "the weights do not fit their grid",
+            where="clipped sum",
+            why="a logit would be rounded, and one record's term could depend on another's",
+            remedy="lower the learning rate",
+        )
+    return np.ascontiguousarray(grid, dtype=np.float32), 1 / (scale * (1 << FEATURE_BITS))
+
+
+def _sum_of_columns(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Row sums in one fixed order: numpy's own depends on how many rows there are."""
+    total = columns[:, 0].copy()
+    for column in range(1, columns.shape[1]):
+        total += columns[:, column]
+    return total
 
 
 def _fits(factors: Integers, largest: Integers | int) -> bool:

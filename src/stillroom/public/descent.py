@@ -49,13 +49,13 @@ class Descent:
         self._average_from = average_from
         self._sum = np.zeros((classes, features))
         self._steps = 0
-        self._energy = 0.0
+        self._gradients = np.zeros((classes, features))
         self._averaged = 0
 
     def step(self, noisy: Sanitised[Integers]) -> None:
         """One step against a noisy gradient sum."""
         gradient = noisy.value.reshape(self.weights.shape) * self._scale
-        self._energy += float((noisy.value.astype(np.float64) ** 2).sum())
+        self._gradients += noisy.value.reshape(self.weights.shape)
         self._velocity = self._momentum * self._velocity + gradient
         self.weights = (self.weights - self._rate * self._velocity).astype(np.float32)
         self._steps += 1
@@ -64,14 +64,15 @@ class Descent:
             self._averaged += 1
 
     def signal(self, sigma: float) -> float:
-        """How far the energy of all sums exceeds that of noise alone, in standard deviations.
+        """How far all sums together are from noise alone, in standard deviations.
 
-        It is computed from sanitised sums, so that noticing a model that does not learn is free.
+        Noise cancels over the steps and gradients add up. It is computed from sanitised sums, so
+        that noticing a model that does not learn is free.
         """
-        numbers = self._steps * self.weights.size
-        if not numbers:
+        if not self._steps:
             return 0.0
-        return float((self._energy / sigma**2 - numbers) / np.sqrt(2 * numbers))
+        energy = (self._gradients**2).sum() / (self._steps * sigma**2)
+        return float((energy - self.weights.size) / np.sqrt(2 * self.weights.size))
 
     def result(self) -> Weights:
         """The final weights: the average where one was asked for, else the last."""

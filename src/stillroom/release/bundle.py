@@ -66,13 +66,10 @@ def _safetensors(made: Made) -> bytes:
     import numpy as np
     from safetensors.numpy import save
 
-    about = {
-        "features": made.features,
-        "shape": json.dumps(list(made.shape)),
-        "classes": json.dumps(list(made.classes)),
-    }
+    about = {"features": made.features, "shape": made.shape, "classes": made.classes}
     weights = np.ascontiguousarray(made.weights, dtype=np.float32)
-    return bytes(save({"weights": weights}, metadata=about))
+    # One entry: the order of several is not fixed, and equal models should be equal files.
+    return bytes(save({"weights": weights}, metadata={"stillroom": json.dumps(about)}))
 
 
 def _refuse_unless_empty(folder: Path) -> None:

@@ -20,7 +20,7 @@ from stillroom.vocabulary import Budget, Pair
 
 Totals = Mapping[Pair, renyi.Curve]
 
-_TABLE_SHARE = 1e-6
+_TABLE_SHARE = 1e-3
 """The share of delta set aside for the sampling tables (E2)."""
 
 

@@ -21,7 +21,7 @@ from stillroom.gate.ledger.budget import Totals, share_spent, totals_from_json
 from stillroom.gate.ledger.known import KnownLedgers, rolled_back
 from stillroom.gate.ledger.store import Head, Store, broken
 from stillroom.gate.mechanisms import mechanism_from_json
-from stillroom.vocabulary import Budget, Integers, Pair, check_delta
+from stillroom.vocabulary import RECORD, Budget, Integers, Pair, check_delta
 
 
 class Purpose(StrEnum):
@@ -287,7 +287,8 @@ class Ledger:
                 "no budget is set for this data",
                 where=str(self.path),
                 why="without one nobody has decided how much may be told about these records",
-                remedy=f"stillroom ledger budget set {self.path} --epsilon 1 --reason '...'",
+                remedy=f"stillroom ledger budget set {self.path} --epsilon 1 --reason '...'"
+                + _for_whom(wishes),
             )
         # Priced before the file is locked: other processes need not wait for arithmetic.
         block = PricedBlock(wishes, noise, deltas=[b.delta for b in budgets])
@@ -350,6 +351,12 @@ class Ledger:
     def recall(self, key: str) -> tuple[int, int, Integers] | None:
         """The block, draw and answers stored under a cache key, if any (L7)."""
         return draws.recall(self._store, key)
+
+
+def _for_whom(wishes: Sequence[Wish]) -> str:
+    """The option that a budget needs where the wishes do not speak of single records."""
+    pairs = set.intersection(*(set(mechanism.sensitivity.bounds) for mechanism, _ in wishes))
+    return "" if RECORD in pairs or not pairs else f" --for {min(pairs)}"
 
 
 def _purpose(purpose: Purpose | str) -> Purpose:
