@@ -36,7 +36,7 @@ def test_every_persons_term_is_within_the_clip_exactly(seed, alike, normalise):
         alone = LinearPersons(rows[own], labels[own], 3, [person] * own.sum(), 9)
         term = alone.clipped_sum(4 * weights, clip, None).open_bounded()
         assert int((term.astype(object) ** 2).sum()) <= clip.squared_norm
-        assert term.any()
+        assert alike or term.any()  # equal rows with different labels may cancel
 
 
 def test_record_by_record_clipping_would_be_caught():

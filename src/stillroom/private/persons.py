@@ -113,10 +113,12 @@ class LinearPersons(LinearRecords):
         length = np.sqrt(max(0.0, float(((residuals @ residuals.T) * gram).sum())))
         room = clip.steps / max(length * (1 << RESIDUAL_BITS), 1e-9)
         factor = room if clip.normalise else min(1.0, room)
+        # Gradients that nearly cancel must not be blown up beyond what the grid can carry.
+        largest = float(np.abs(residuals).max()) * (1 << RESIDUAL_BITS)
+        factor = min(factor, _LARGEST_RESIDUAL / max(largest, 1e-9))
         for _ in range(_SHRINKS):
             scaled = residuals * (factor * (1 << RESIDUAL_BITS))
-            limited = np.clip(scaled, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL)
-            integers: Integers = np.trunc(limited).astype(np.int64)
+            integers: Integers = np.trunc(scaled).astype(np.int64)
             # Truncating several records may lengthen their sum, so the norm is checked exactly.
             if int(((integers @ integers.T) * gram).sum()) <= clip.squared_norm:
                 term: Integers = integers.T @ rows
