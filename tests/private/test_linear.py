@@ -83,6 +83,17 @@ def test_a_term_does_not_depend_on_its_neighbours(seed, gone, normalise):
     assert np.array_equal(moved, total([gone]).open_bounded())
 
 
+def test_a_guess_does_not_depend_on_its_neighbours():
+    rows, labels, weights = records_of(11, size=600, features=80, classes=10)
+    whole = LinearRecords(rows, labels, 10).guesses(weights)
+    alone = [
+        LinearRecords(rows[i : i + 1], labels[i : i + 1], 10).guesses(weights)[0]
+        for i in range(600)
+    ]
+    assert whole.tolist() == alone
+    assert (whole == (rows @ weights.T).argmax(axis=1)).mean() > 0.98
+
+
 def test_the_product_of_a_block_is_exact():
     rng = np.random.default_rng(2)
     residuals = rng.integers(-4095, 4096, size=(linear.BLOCK, 10))
@@ -166,7 +177,7 @@ def test_features_know_one_record_only_and_are_short(name):
     assert np.linalg.norm(rows.astype(np.float64), axis=1).max() <= 1
     assert np.isfinite(rows).all()
     alone = np.concatenate([FEATURES[name](pictures[i : i + 1]) for i in range(20)])
-    assert rows == pytest.approx(alone, abs=1e-6)
+    assert np.array_equal(rows, alone)  # to the last bit: one record must not sway another's row
     LinearRecords(rows, np.zeros(20, dtype=np.int64), 2)
 
 

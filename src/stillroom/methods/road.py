@@ -295,9 +295,9 @@ def _evaluate(
     """How good the model is on the test part, as K1 allows."""
     if not len(split.test):
         return None
-    rows = FEATURES[recipe.training.features](split.test.x)
-    guesses = (rows @ weights.T).argmax(axis=1)
     classes = len(split.test.classes)
+    rows = FEATURES[recipe.training.features](split.test.x)
+    guesses = LinearRecords(rows, split.test.y, classes).guesses(weights)
     if recipe.data.test_is_public:
         table = np.zeros((classes, classes), dtype=np.int64)
         np.add.at(table, (split.test.y, guesses), 1)

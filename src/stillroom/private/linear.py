@@ -164,6 +164,15 @@ class LinearRecords:
         proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
         return Bounded(total.astype(np.int64).reshape(1, -1), proven, sample)
 
+    def guesses(self, weights: npt.NDArray[np.float32]) -> Integers:
+        """The class the weights give to each record, by exact logits: no record sways another's."""
+        grid, _ = _on_grid(weights)
+        parts = [
+            (self._rows[start : start + BLOCK].astype(np.float32) @ grid).argmax(axis=1)
+            for start in range(0, len(self._rows), BLOCK)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
     @staticmethod
     def _residuals(
         logits: npt.NDArray[np.float32], unit: float, labels: npt.NDArray[np.int64]
