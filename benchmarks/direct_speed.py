@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from stillroom.gate.door import Passage
 
 RESULTS = Path(__file__).parent / "results" / "direct-speed.jsonl"
-PACKAGES = ("stillroom", "numpy", "torch", "opacus")
+PACKAGES = ("stillroom", "numpy", "numba", "torch", "opacus")
 FIELDS = (
     *("bench", "dataset", "method", "source", "mode", "unit", "epsilon", "delta"),
     *("metric", "mean", "sd", "draws", "published", "peer", "peer_mean", "ratio"),
@@ -150,7 +150,6 @@ class Ours:
     def parts(self) -> dict[str, float]:
         from stillroom.gate.mechanisms import discrete_gaussian
         from stillroom.gate.sampling import coins
-        from stillroom.private import linear
         from stillroom.vocabulary import SecretSample
 
         rate, clip, weights = self._plan.rate, self._plan.clip, self._layer.weights
@@ -158,11 +157,6 @@ class Ours:
         def step() -> None:
             sample = SecretSample(rate, lambda size: coins(self._entropy, rate, size))
             self._records.clipped_sum(weights, clip, sample)
-
-        def halves() -> None:
-            usual, linear._fits = linear._fits, lambda factors, largest: len(factors) > CLASSES
-            step()
-            linear._fits = usual
 
         def noise() -> None:
             sigma, width = self._mechanism.sigma, self._records.width
@@ -180,7 +174,6 @@ class Ours:
 
         seconds = {
             "step": timed(step),
-            "halves": timed(halves),
             "noise": timed(noise),
             "whole": timed(whole),
         }
@@ -391,7 +384,6 @@ def figures(
         yield Figure("steps a second: whole step", rates["ours"]["whole"], peer, runs)
     for part, words in (
         ("step", "sampling, clipping, sum"),
-        ("halves", "the same, every block in two halves"),
         ("noise", "exact noise"),
         ("ledger", "ledger, two rows forced to disk, and the step"),
         ("whole", "whole step"),

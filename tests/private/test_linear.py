@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.features import FEATURES, edges, pixels
-from stillroom.private import Clip, LinearRecords, linear
+from stillroom.private import Clip, LinearRecords
 from stillroom.vocabulary import Norm, SecretSample
 
 HALF = Clip(Fraction(1, 2))
@@ -68,13 +68,14 @@ def test_the_sum_is_the_sum_of_its_terms_exactly():
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10**6), st.integers(0, 299), st.booleans())
+@example(seed=0, gone=0, normalise=False)  # all others move up by one, also from block to block
+@given(seed=st.integers(0, 10**6), gone=st.integers(0, 599), normalise=st.booleans())
 def test_a_term_does_not_depend_on_its_neighbours(seed, gone, normalise):
     """One record less moves the sum by that record's own term, to the last unit of the grid."""
-    rows, labels, weights = records_of(seed, size=300, features=80, classes=10)
+    rows, labels, weights = records_of(seed, size=600, features=80, classes=10)
     clip = Clip(Fraction(1, 2), normalise)
     weights = weights * 7
-    rest = np.arange(300) != gone
+    rest = np.arange(600) != gone
 
     def total(which):
         return LinearRecords(rows[which], labels[which], 10).clipped_sum(weights, clip, None)
@@ -94,16 +95,11 @@ def test_a_guess_does_not_depend_on_its_neighbours():
     assert (whole == (rows @ weights.T).argmax(axis=1)).mean() > 0.98
 
 
-def test_the_product_of_a_block_is_exact():
-    rng = np.random.default_rng(2)
-    residuals = rng.integers(-4095, 4096, size=(linear.BLOCK, 10))
-    rows = np.zeros((linear.BLOCK, 50), dtype=np.int64)
-    rows[np.arange(linear.BLOCK), rng.integers(0, 2, linear.BLOCK)] = (
-        1024  # the worst rows there are
-    )
-    residuals[:, 0] = 4095
-    product = LinearRecords._exact_product(residuals, rows.astype(np.float32))
-    assert np.array_equal(product.astype(np.int64), residuals.T @ rows)
+def test_weights_that_are_no_numbers_are_refused():
+    rows, labels, weights = records_of(2)
+    weights[1, 1] = np.nan
+    with pytest.raises(NumericalDoubt, match="weights"):
+        LinearRecords(rows, labels, 4).clipped_sum(weights, HALF, None)
 
 
 def test_it_is_the_clipped_gradient():

@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
-from stillroom.private.linear import FEATURE_BITS, RESIDUAL_BITS, Clip, LinearRecords
+from stillroom.private.linear import (
+    FEATURE_BITS,
+    LARGEST_RESIDUAL,
+    RESIDUAL_BITS,
+    Clip,
+    LinearRecords,
+)
 from stillroom.vocabulary import (
     Bounded,
     Integers,
@@ -28,7 +34,6 @@ from stillroom.vocabulary import (
     Unit,
 )
 
-_LARGEST_RESIDUAL = (1 << RESIDUAL_BITS) - 1
 _SHRINKS = 8
 
 
@@ -85,43 +90,45 @@ class LinearPersons(LinearRecords):
         order = np.argsort(owner, kind="stable")
         starts = np.searchsorted(owner[order], np.arange(len(counts) + 1))
         self._records_of = [order[a:b] for a, b in itertools.pairwise(starts)]
-        self._integer_rows = np.trunc(rows * np.float32(1 << FEATURE_BITS)).astype(np.int16)
-        self._own_labels = np.asarray(labels, dtype=np.int64)
 
     def clipped_sum(
         self, weights: npt.NDArray[np.float32], clip: Clip, sample: SecretSample | None
     ) -> Bounded:
         """The sum of the sampled persons' clipped gradients, in grid units; arguments as there."""
+        from stillroom.private import kernels  # here: whoever trains nothing needs no compiler
+
         persons = np.arange(len(self._records_of))
         if sample is not None:
             persons = persons[sample.open_secret(len(persons))]
-        total = np.zeros((self.classes, self._integer_rows.shape[1]), dtype=np.int64)
-        for person in persons:
-            own = self._records_of[person]
-            total += self._term(own, weights, clip)
+        own = [self._records_of[person] for person in persons]
+        nobody = np.zeros((self.classes, 0), dtype=np.int64)
+        factors = [nobody, *(self._factors(records, weights, clip) for records in own)]
+        chosen = np.concatenate([nobody[0], *own])
+        total = kernels.sums(self._rows, chosen, np.concatenate(factors, axis=1))
         bounds = {Pair(Unit.PERSON, relation): Fraction(clip.squared_norm) for relation in Relation}
         proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
         return Bounded(total.reshape(1, -1), proven, sample)
 
-    def _term(self, own: Integers, weights: npt.NDArray[np.float32], clip: Clip) -> Integers:
-        rows = self._integer_rows[own].astype(np.int64)
+    def _factors(self, own: Integers, weights: npt.NDArray[np.float32], clip: Clip) -> Integers:
+        """What one person's rows are multiplied by: a line a class, a column a record."""
+        rows = self._rows[own].astype(np.int64)
         logits = (rows @ weights.T.astype(np.float64)) / (1 << FEATURE_BITS)
         residuals = np.exp(logits - logits.max(axis=1, keepdims=True))
         residuals /= residuals.sum(axis=1, keepdims=True)
-        residuals[np.arange(len(own)), self._own_labels[own]] -= 1.0
+        residuals[np.arange(len(own)), self._labels[own]] -= 1.0
         gram = rows @ rows.T
         length = np.sqrt(max(0.0, float(((residuals @ residuals.T) * gram).sum())))
         room = clip.steps / max(length * (1 << RESIDUAL_BITS), 1e-9)
         factor = room if clip.normalise else min(1.0, room)
         # Gradients that nearly cancel must not be blown up beyond what the grid can carry.
         largest = float(np.abs(residuals).max()) * (1 << RESIDUAL_BITS)
-        factor = min(factor, _LARGEST_RESIDUAL / max(largest, 1e-9))
+        factor = min(factor, LARGEST_RESIDUAL / max(largest, 1e-9))
         for _ in range(_SHRINKS):
             scaled = residuals * (factor * (1 << RESIDUAL_BITS))
             integers: Integers = np.trunc(scaled).astype(np.int64)
             # Truncating several records may lengthen their sum, so the norm is checked exactly.
             if int(((integers @ integers.T) * gram).sum()) <= clip.squared_norm:
-                term: Integers = integers.T @ rows
-                return term
+                factors: Integers = integers.T
+                return factors
             factor *= 1 - 2.0**-6
-        return np.zeros((self.classes, rows.shape[1]), dtype=np.int64)
+        return np.zeros((self.classes, len(own)), dtype=np.int64)
