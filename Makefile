@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-BENCH_READY := .venv/ready-bench
+CLUSTER_READY := .venv/ready-cluster
 export OMP_NUM_THREADS := 1
 export OMP_WAIT_POLICY := PASSIVE
 
@@ -22,7 +22,12 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
-test-slow: $(READY)
+# Ray and dask are large, and only a cluster needs them.
+$(CLUSTER_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,cluster,dev]'
+	@touch $@
+
+test-slow: $(CLUSTER_READY)
 	$(BIN)/python -m pytest -m slow
 
 lint: $(READY)
@@ -36,17 +41,13 @@ bench: bench-gate
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
 
-# Opacus and torch are large, and nothing else needs them.
-$(BENCH_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,dev,bench]'
-	@touch $@
-
-bench-direct-speed: $(BENCH_READY)
+bench-direct-speed: $(READY)
 	$(BIN)/python benchmarks/direct_speed.py
 
 data: $(READY)
 	$(BIN)/stillroom data import mnist
 	$(BIN)/stillroom data import fashion-mnist
+	$(BIN)/stillroom data import cifar-10
 
 docs: $(READY)
 	$(BIN)/python docs/build.py
