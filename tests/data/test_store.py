@@ -125,7 +125,7 @@ def test_unknown_names_get_a_suggestion(tmp_path: Path) -> None:
         with pytest.raises(BadInput) as caught:
             load(wrong, root=tmp_path)
         assert f"did you mean {near!r}" in caught.value.remedy
-        assert "digits, fashion-mnist, mnist, visits" in caught.value.remedy
+        assert "cifar-10, digits, fashion-mnist, mnist, visits" in caught.value.remedy
     with pytest.raises(BadInput, match="check the name or the path"):
         load("no/such/file.xyz", root=tmp_path)
 

@@ -17,11 +17,19 @@ app = typer.Typer(help="Data sets: list them, show one, import one.", no_args_is
 
 EYES_ONLY = "exact figures, not private: for your eyes"
 
-NameOrFile = Annotated[str, typer.Argument(help="A known name, or a file: npz, CSV or IDX.")]
+NameOrFile = Annotated[
+    str,
+    typer.Argument(
+        help="A known name; a file: npz, CSV, IDX, CIFAR-10 batch or SVHN mat; or a folder: "
+        "CIFAR-10 batches, both SVHN files, or pictures with one sub-folder a class."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ClassesText = Annotated[
     str | None,
-    typer.Option("--classes", help="For a file: how many classes (10), or their names (cat,dog)."),
+    typer.Option(
+        "--classes", help="For a file or folder: how many classes (10), or their names (cat,dog)."
+    ),
 ]
 Labels = Annotated[
     Path | None, typer.Option("--labels", help="For an IDX file: the file of its labels.")
@@ -119,7 +127,7 @@ def show(
 def import_(
     name_or_file: NameOrFile,
     name: Annotated[
-        str | None, typer.Option("--name", help="For a file: what to call the data set.")
+        str | None, typer.Option("--name", help="For a file or folder: what to call it.")
     ] = None,
     classes: ClassesText = None,
     labels: Labels = None,
@@ -131,9 +139,11 @@ def import_(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring a known data set, or your own file, into the data home.
+    """Bring a known data set, or your own file or folder, into the data home.
 
     Example: stillroom data import mnist
+
+    Example: stillroom data import scans/ --name scans
 
     Example: stillroom data import visits.csv --name visits --classes well,ill --id-column visit
     """

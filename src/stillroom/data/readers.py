@@ -1,33 +1,28 @@
 """Readers of data files: IDX, npz, CSV, and the digits that come with scikit-learn.
 
-Every reader checks all it reads and says where a file is wrong, never what stands there. Files
-are told apart by their first bytes, not by how they are called.
+Every reader checks all it reads and says where a file is wrong, never what stands there.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import math
-import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.dataset import Dataset, class_names
+from stillroom.data.files import CHUNK, idx_header, opened
 from stillroom.errors import BadInput
 
 Classes = int | Sequence[str] | None
-IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 DIGITS = tuple("0123456789")
-MOST_AXES = 8
-CHUNK = 1 << 20
 
 
 def digits() -> Dataset:
@@ -154,7 +149,7 @@ def read_csv(
     number_of = {name: number for number, name in enumerate(names)}
     numbers, labels = array("d"), array("q")
     texts: dict[str, list[str]] = {"ids": [], "persons": []}
-    with _opened(Path(path)) as stream:
+    with opened(Path(path)) as stream:
         lines = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
         header = next(lines, [])
         roles = {"ids": id, "persons": person, "labels": label}
@@ -194,19 +189,6 @@ def read_csv(
     return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path))
 
 
-def file_kind(path: str | Path) -> str:
-    """`idx`, `npz` or `csv`, from the first bytes of the file.
-
-    Raises:
-        BadInput: the file cannot be read.
-    """
-    with _opened(Path(path)) as stream:
-        start = stream.read(3)
-    if start[:2] == b"PK":
-        return "npz"
-    return "idx" if start[:2] == b"\0\0" else "csv"
-
-
 def _column(header: list[str], wanted: str, where: str) -> int:
     if header.count(wanted) != 1:
         # The header is not quoted: without a header line it would be somebody's record.
@@ -226,27 +208,24 @@ def _parts(arrays: Sequence[str]) -> tuple[str | None, ...]:
 
 
 def _idx_array(path: Path) -> npt.NDArray[Any]:
-    with _opened(path) as stream:
-        magic = stream.read(4)
-        known = len(magic) == 4 and magic[:2] == b"\0\0" and magic[2] in IDX_TYPES
-        if not known or not 1 <= magic[3] <= MOST_AXES:
+    with opened(path) as stream:
+        header = idx_header(stream)
+        if header is None:
             raise BadInput(
                 "the file does not start like an IDX file",
                 where=str(path),
                 remedy="give the IDX file itself, plain or gzipped, not an archive around it",
             )
-        dtype = np.dtype(IDX_TYPES[magic[2]])
-        sizes = stream.read(4 * magic[3])
-        shape = [int(size) for size in np.frombuffer(sizes[: len(sizes) // 4 * 4], dtype=">u4")]
+        dtype, shape = header
         expected = math.prod(shape) * dtype.itemsize
         # Read in chunks: a broken header may promise more than any memory holds.
         body = bytearray()
         while len(body) <= expected and (chunk := stream.read(CHUNK)):
             body += chunk
-    if expected == 0 or len(shape) != magic[3] or len(body) != expected:
-        longer = len(shape) == magic[3] and len(body) > expected
+    if expected == 0 or len(body) != expected:
+        flaw = "longer" if len(body) > expected > 0 else "shorter"
         raise BadInput(
-            f"the file is {'longer' if longer else 'shorter'} than its header says",
+            f"the file is {flaw} than its header says",
             where=str(path),
             why="records would be cut or shifted against their labels",
             remedy="get the file again; it may be an unfinished copy",
@@ -255,30 +234,9 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            if zipped:
-                with gzip.open(raw) as unzipped:
-                    yield unzipped  # type: ignore[misc]
-            else:
-                yield raw
-    except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as fault:
-        # Only the system's own words are passed on: other messages may quote the file.
-        reason = fault.strerror if isinstance(fault, OSError) else None
-        raise BadInput(
-            f"the file cannot be read ({reason or 'it is damaged or of another kind'})",
-            where=str(path),
-            remedy="check the path and the permissions, or get the file again",
-        ) from None
-
-
-@contextmanager
 def _opened_npz(path: Path) -> Iterator[Any]:
     try:
-        with _opened(path) as stream, np.load(stream, allow_pickle=False) as arrays:
+        with opened(path) as stream, np.load(stream, allow_pickle=False) as arrays:
             yield arrays
     except BadInput:
         raise

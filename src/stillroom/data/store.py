@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from stillroom.data.catalogue import KNOWN, fresh_folder, present
+from stillroom.data.cifar import read_cifar
 from stillroom.data.dataset import Dataset, class_names
+from stillroom.data.files import file_kind
+from stillroom.data.folders import WHOLE, read_folder
+from stillroom.data.pictures import read_svhn
 from stillroom.data.readers import (
     Classes,
     digits,
-    file_kind,
     npz_parts,
     read_csv,
     read_idx,
@@ -28,8 +31,6 @@ from stillroom.errors import BadInput
 
 VERSION = 1
 META = "meta.json"
-WHOLE = "all"
-"""The name of the only part of a data set that has no official train and test parts."""
 
 Parts = dict[str, Dataset]
 
@@ -112,12 +113,13 @@ def load(
     labels: str | Path | None = None,
     root: Path | None = None,
 ) -> Dataset:
-    """The data set of that name, or the one in that file.
+    """The data set of that name, or the one in that file or folder.
 
     Args:
-        name_or_path: a built-in name, an imported name, or a file (npz, CSV with a `label`
-            column, or IDX).
-        classes: needed for a file; for a name they are known and, if given, compared.
+        name_or_path: a built-in name, an imported name, a file (npz, CSV with a `label` column,
+            IDX, a CIFAR-10 batch, SVHN's `.mat`), or a folder as `read_folder` takes it.
+        classes: needed for npz, CSV and IDX files; other files and folders know theirs, and may
+            be given other names; for a name they are known and, if given, compared.
         part: `"train"` or `"test"`, where the data set has official parts.
         labels: the file of labels that belongs to an IDX file.
         root: the data home, if not the usual one.
@@ -131,7 +133,7 @@ def load(
     Traceback (most recent call last):
         ...
     stillroom.errors.BadInput: no data set and no file is called 'digit'. \
-What to do: did you mean 'digits'? Known: digits, fashion-mnist, mnist.
+What to do: did you mean 'digits'? Known: cifar-10, digits, fashion-mnist, mnist.
     """
     parts = load_parts(name_or_path, classes, labels=labels, root=root)
     wanted = WHOLE if part is None else part
@@ -174,9 +176,12 @@ def load_parts(
                 remedy=f"leave the classes out, or give: {', '.join(names)}",
             )
         return parts
-    if not Path(name).is_file():
+    path = Path(name)
+    if path.is_dir() and labels is None:
+        return read_folder(path, classes)
+    if not path.is_file() and not path.is_dir():
         raise _not_found(name, folder)
-    return _read_file(Path(name), classes, labels, columns or {})
+    return _read_file(path, classes, labels, columns or {})
 
 
 def imported(root: Path) -> tuple[str, ...]:
@@ -187,7 +192,7 @@ def imported(root: Path) -> tuple[str, ...]:
 
 def _known(name: str, root: Path) -> Parts:
     known = KNOWN[name]
-    if known.fetch is None:
+    if known.read is None:
         return {WHOLE: digits()}
     files = present(name, root)
     if not files:
@@ -197,8 +202,8 @@ def _known(name: str, root: Path) -> Parts:
             remedy=f"run `stillroom data import {name}`",
         )
     return {
-        part: with_changes(read_idx(x, y, known.classes), name=name)
-        for part, (x, y) in files.items()
+        part: with_changes(known.read(paths, known.classes), name=name)
+        for part, paths in files.items()
     }
 
 
@@ -229,6 +234,10 @@ def _read_file(
         return {part or WHOLE: read_npz(path, classes, part) for part in npz_parts(path)}
     if kind == "csv":
         return {WHOLE: read_csv(path, classes, **columns)}
+    if kind == "mat":
+        return {WHOLE: read_svhn(path, classes)}
+    if kind.startswith("cifar"):
+        return {WHOLE: read_cifar(path, classes)}
     if labels is None:
         raise BadInput(
             "an IDX file of records needs its file of labels",

@@ -1,0 +1,70 @@
+"""A folder as a data set: CIFAR-10 batches, the two files of SVHN, or pictures by class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from stillroom.data.cifar import BATCHES, read_cifar
+from stillroom.data.dataset import Dataset
+from stillroom.data.pictures import folder_classes, read_images, read_svhn, sub_folders
+from stillroom.data.readers import Classes
+from stillroom.errors import BadInput
+
+WHOLE = "all"
+"""The name of the only part of a data set that has no official train and test parts."""
+
+SVHN = {"train": ("train_32x32",), "test": ("test_32x32",)}
+
+
+def read_folder(path: str | Path, classes: Classes = None) -> dict[str, Dataset]:
+    """Read a folder: `train` and `test` where it holds official parts, else `all`.
+
+    Args:
+        path: a folder with the five data batches and the test batch of CIFAR-10 (binary or
+            Python), with `train_32x32.mat` and `test_32x32.mat` of SVHN, with one sub-folder of
+            pictures a class, or with such sub-folders under `train` and `test`.
+        classes: as the reader of that kind takes them.
+
+    Raises:
+        BadInput: the folder holds none of these, or only some of the files of a set.
+    """
+    folder = Path(path)
+    if batches := _official(folder, BATCHES, ("", ".bin")):
+        return {part: read_cifar(files, classes) for part, files in batches.items()}
+    if digits := _official(folder, SVHN, (".mat",)):
+        return {part: read_svhn(file, classes) for part, (file,) in digits.items()}
+    inner = sub_folders(folder)
+    parts = {part: inner[part] for part in ("train", "test") if part in inner}
+    # Folders that hold pictures themselves may well be classes of these names.
+    if len(parts) < 2 or not all(sub_folders(part) for part in parts.values()):
+        return {WHOLE: read_images(folder, classes)}
+    if len(inner) > len(parts):
+        raise BadInput(
+            "the folder holds other folders beside train and test",
+            where=str(folder),
+            why="their pictures would be left out silently",
+            remedy="move them elsewhere, or into train or test",
+        )
+    names = folder_classes(list(parts.values()), classes)
+    return {part: read_images(inside, names) for part, inside in parts.items()}
+
+
+def _official(
+    folder: Path, parts: Mapping[str, tuple[str, ...]], endings: tuple[str, ...]
+) -> dict[str, list[Path]]:
+    """Part -> its files; nothing when not one of them is there."""
+    for ending in endings:
+        files = {part: [folder / f"{n}{ending}" for n in names] for part, names in parts.items()}
+        there = {path for paths in files.values() for path in paths if path.is_file()}
+        missing = [path.name for paths in files.values() for path in paths if path not in there]
+        if there and missing:
+            raise BadInput(
+                f"the folder lacks {', '.join(missing)}",
+                where=str(folder),
+                why="figures on a piece of a published set compare with nothing",
+                remedy="get the missing files, or name a single file instead of the folder",
+            )
+        if there:
+            return files
+    return {}
