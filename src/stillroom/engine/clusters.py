@@ -1,0 +1,146 @@
+"""Ray and dask: clusters that are there already, or small ones started and stopped here.
+
+Both are called directly and not through joblib: there ray gives its results only all together, and
+dask waits for ever for a worker that was killed. Machines of a cluster need the same packages as
+this one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from stillroom.errors import BadInput
+
+ENVIRONMENT = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
+    # Threads that wait must sleep: spinning ones take the cores from the other workers.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # What ray will do in future anyway; until then it warns about it at every start.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+"""What workers must be born with."""
+
+
+@contextmanager
+def ray(address: str | None, workers: int | None) -> Iterator[Any]:
+    """Ray, connected: to the address, to what the caller started, or to a local cluster."""
+    package = _package("ray")
+    if package.is_initialized():
+        yield package
+        return
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+    born_with = dict(ENVIRONMENT)
+    with _scratch() as scratch:
+        if address is None:
+            settings |= {"num_cpus": workers, "include_dashboard": False, "_temp_dir": scratch}
+            # Local workers find what this process finds, such as a model of one's own.
+            born_with["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        try:
+            package.init(address, runtime_env={"env_vars": born_with}, **settings)
+            yield package
+        finally:
+            package.shutdown()
+
+
+def ray_stream(
+    package: Any, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
+) -> Generator[Any]:
+    """Results in any order; a few calls are on their way, not all."""
+    remote = package.remote(num_cpus=1, max_retries=0)(function)
+    waiting, ahead = iter(calls), 2 * int(package.cluster_resources().get("CPU", 1))
+    running = [remote.remote(*call) for call in islice(waiting, ahead)]
+    while running:
+        (done,), running = package.wait(running, num_returns=1)
+        try:
+            result = package.get(done)
+        except package.exceptions.RayTaskError as error:
+            raise error.cause from error
+        running += [remote.remote(*call) for call in islice(waiting, 1)]
+        yield result
+
+
+@contextmanager
+def dask(address: str | None, workers: int | None) -> Iterator[Any]:
+    """A dask client: of the address, or of a local cluster."""
+    client = _package("distributed").Client
+    if address is not None:
+        with client(address) as connected:
+            yield connected
+        return
+    local = {
+        "n_workers": workers or os.cpu_count(),
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+        "scheduler_kwargs": {"dashboard": False},
+        "host": "127.0.0.1",
+        # Keys for this cluster only: other users of the machine can reach the port as well.
+        "security": True,
+    }
+    # A worker that is killed is reported at once: who started it decides what to do.
+    settings = {"distributed.scheduler.allowed-failures": 0}
+    with (
+        importlib.import_module("dask").config.set(settings),
+        _scratch() as scratch,
+        client(local_directory=scratch, **local) as connected,
+    ):
+        yield connected
+
+
+def dask_stream(
+    client: Any, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
+) -> Generator[Any]:
+    """Results in any order; a few calls are on their way, not all."""
+
+    def submit(most: int) -> list[Any]:
+        # As partials: dask would otherwise look through every payload for its own objects.
+        return [client.submit(partial(function, *c), pure=False) for c in islice(waiting, most)]
+
+    waiting, ahead = iter(calls), 2 * sum(client.ncores().values())
+    running = importlib.import_module("distributed").as_completed(submit(ahead))
+    for future in running:
+        result = future.result()
+        running.update(submit(1))
+        yield result
+
+
+def deaths(kind: str) -> tuple[type[Exception], ...]:
+    """How a cluster says that a worker was killed."""
+    if kind == "ray" and sys.modules.get("ray"):
+        faults = importlib.import_module("ray.exceptions")
+        return (faults.WorkerCrashedError, faults.OutOfMemoryError)
+    if kind == "dask" and sys.modules.get("distributed"):
+        return (importlib.import_module("distributed").KilledWorker,)
+    return ()
+
+
+def not_installed(package: str, extra: str) -> BadInput:
+    """The refusal of an engine whose package is missing."""
+    return BadInput(
+        f"the package {package} is not installed",
+        where="engine",
+        why="this engine is made of it",
+        remedy=f"pip install 'stillroom[{extra}]', or use the engine serial",
+    )
+
+
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise not_installed(name, "cluster") from None
+
+
+@contextmanager
+def _scratch() -> Iterator[str]:
+    """A folder for what a local cluster spills: readable by its owner only, and gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="still-", ignore_cleanup_errors=True) as folder:
+        yield folder

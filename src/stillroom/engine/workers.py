@@ -1,0 +1,142 @@
+"""Workers: one thread each, in this process, on the cores of this machine or on a cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from stillroom.engine import clusters
+from stillroom.engine.clusters import ENVIRONMENT, not_installed
+from stillroom.errors import BadInput
+
+Kind = Literal["serial", "loky", "ray", "dask"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where trainings run.
+
+    Args:
+        kind: "serial" in this process, "loky" on this machine's cores, "ray" or "dask" on a
+            cluster (or, without an address, on one that is started here and stopped at the end).
+        workers: how many at once; None for one a core. A single one works in this process.
+        address: of a running ray or dask cluster.
+
+    Raises:
+        BadInput: the parts do not fit together.
+
+    >>> Engine("loky", workers=2)
+    Engine(kind='loky', workers=2, address=None)
+    """
+
+    kind: Kind = "loky"
+    workers: int | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise BadInput(
+                f"unknown engine {self.kind!r}",
+                where="engine",
+                remedy=f"use one of: {', '.join(get_args(Kind))}",
+            )
+        if self.workers is not None and self.workers < 1:
+            raise BadInput(
+                f"{self.workers} workers cannot work",
+                where="engine",
+                remedy="give 1 or more, or none at all for one a core",
+            )
+        if self.address is not None and self.kind not in ("ray", "dask"):
+            raise BadInput(
+                f"the engine {self.kind!r} has no address",
+                where="engine",
+                why="it runs on this machine only",
+                remedy="leave the address out, or use ray or dask",
+            )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums in one order: how many threads share a sum decides its last bits."""
+    from threadpoolctl import threadpool_limits
+
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else 1
+    with threadpool_limits(limits=1):
+        if torch is not None:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if torch is not None:
+                torch.set_num_threads(before)
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """What workers inherit: it must be there before they start, as torch reads it once."""
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    os.environ.update(ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def stream(
+    engine: Engine,
+    workers: int | None,
+    function: Callable[..., Any],
+    calls: Iterable[tuple[Any, ...]],
+) -> Generator[Any]:
+    """What the function gives for each call, as soon as it is there, in any order."""
+    with _environment():
+        if engine.kind == "serial":
+            for call in calls:
+                yield function(*call)
+        elif engine.kind == "ray":
+            with clusters.ray(engine.address, workers) as remote:
+                yield from clusters.ray_stream(remote, function, calls)
+        elif engine.kind == "dask":
+            with clusters.dask(engine.address, workers) as client:
+                yield from clusters.dask_stream(client, function, calls)
+        else:
+            yield from _loky_stream(workers, function, calls)
+
+
+def _loky_stream(
+    workers: int | None, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
+) -> Generator[Any]:
+    try:
+        from joblib import Parallel, delayed, parallel_config
+        from joblib.externals.loky import get_reusable_executor
+    except ImportError:
+        raise not_installed("joblib", "train") from None
+    with parallel_config("loky", inner_max_num_threads=1):
+        # Arrays stay out of joblib's temporary files; one call at a time, so none is held back.
+        parallel = Parallel(
+            n_jobs=workers or -1, return_as="generator_unordered", batch_size=1, max_nbytes=None
+        )
+        try:
+            with closing(parallel(delayed(function)(*call) for call in calls)) as results:
+                yield from results
+        finally:
+            # Idle workers would stay for minutes, with the records they were given.
+            get_reusable_executor(reuse=True).shutdown(wait=True)
+
+
+def deaths(engine: Engine) -> tuple[type[Exception], ...]:
+    """How this engine says that a worker was killed."""
+    if engine.kind == "loky" and sys.modules.get("joblib"):
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        return (TerminatedWorkerError,)
+    return clusters.deaths(engine.kind)
