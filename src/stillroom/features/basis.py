@@ -1,0 +1,113 @@
+"""Public bases: the low frequencies of a picture, and the triangle of a symmetric matrix.
+
+Both are fixed beforehand and fitted on nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import BadInput
+from stillroom.vocabulary import Integers
+
+Reals = npt.NDArray[np.float64]
+
+DIAGONAL = 29
+OFF_DIAGONAL = 41
+"""41^2 = 2 * 29^2 - 1: the best whole numbers below the ratio 1 : sqrt(2), so that a triangle is
+never longer than 29 times its matrix, and nothing needs to be truncated after scaling (K4)."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The first coefficients of the orthonormal cosine transform, by rising i^2 + j^2.
+
+    Args:
+        height: rows of a picture.
+        width: columns of a picture.
+        count: how many coefficients are kept.
+
+    Raises:
+        BadInput: a picture has fewer coefficients than that, or none.
+
+    >>> basis = Basis(4, 4, 16)
+    >>> picture = np.arange(16.0).reshape(1, 4, 4)
+    >>> bool(np.allclose(basis.inverse(picture.reshape(1, 16) @ basis.matrix.T), picture))
+    True
+    """
+
+    height: int
+    width: int
+    count: int
+
+    def __post_init__(self) -> None:
+        if min(self.height, self.width) < 1 or not 1 <= self.count <= self.height * self.width:
+            raise BadInput(
+                f"{self.count} coefficients of a {self.height}x{self.width} picture do not exist",
+                where="basis",
+                why="a picture has as many coefficients as pixels",
+                remedy="keep at least one and at most height times width",
+            )
+
+    @property
+    def matrix(self) -> Reals:
+        """One orthonormal row a coefficient, one column a pixel; read-only."""
+        return _matrix(self.height, self.width, self.count)
+
+    def inverse(self, coefficients: Reals) -> Reals:
+        """The pictures that have these coefficients, and nothing in the frequencies above."""
+        pictures: Reals = coefficients @ self.matrix
+        return pictures.reshape(len(coefficients), self.height, self.width)
+
+
+@lru_cache(maxsize=16)
+def _matrix(height: int, width: int, count: int) -> Reals:
+    i, j = np.divmod(np.arange(height * width), width)
+    first = np.argsort(i * i + j * j, kind="stable")[:count]
+    rows = np.einsum("cy,cx->cyx", _waves(height)[i[first]], _waves(width)[j[first]])
+    matrix: Reals = rows.reshape(count, height * width)
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _waves(size: int) -> Reals:
+    """The orthonormal cosine transform (DCT-II) of one axis, one row a frequency."""
+    frequency, place = np.mgrid[:size, :size]
+    waves: Reals = np.cos(np.pi * frequency * (2 * place + 1) / (2 * size)) * np.sqrt(2 / size)
+    waves[0] = np.sqrt(1 / size)
+    return waves
+
+
+def triangle(matrices: Integers) -> Integers:
+    """The upper triangles of symmetric integer matrices, scaled to keep their lengths.
+
+    Guarantee: exact, linear, and never longer than 29 times the matrix (Frobenius norm).
+
+    >>> triangle(np.array([[1, 2], [2, 3]])).tolist()
+    [29, 82, 87]
+    """
+    row, column = np.triu_indices(matrices.shape[-1])
+    scaled: Integers = matrices[..., row, column] * _scales(row, column)
+    return scaled
+
+
+def matrix_of(triangles: npt.NDArray[np.int64] | Reals) -> Reals:
+    """The symmetric matrices that have these triangles.
+
+    >>> matrix_of(np.array([29, 82, 87])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    size = int(np.sqrt(2 * triangles.shape[-1]))
+    row, column = np.triu_indices(size)
+    matrices = np.zeros((*triangles.shape[:-1], size, size))
+    matrices[..., row, column] = triangles / _scales(row, column)
+    matrices[..., column, row] = matrices[..., row, column]
+    return matrices
+
+
+def _scales(row: Integers, column: Integers) -> Integers:
+    return np.where(row == column, DIAGONAL, OFF_DIAGONAL)

@@ -1,0 +1,293 @@
+"""Class statistics in a public basis, in integers: sums, second moments, clusters.
+
+Every release is a sum over the records of one integer vector each, whose norm is bounded exactly.
+One record's vector must not depend on which others share its block. So pixels, basis, means,
+directions and centres are all put on integer grids: every product below is a sum of whole numbers
+under 2^53, exact in any order of summation, and the rest works element by element.
+
+After a public centre is subtracted the rest is clipped again (K4). A second moment is the exact
+product of a clipped integer vector with itself, and its triangle is scaled by whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import BadInput, NumericalDoubt
+from stillroom.features.basis import DIAGONAL, OFF_DIAGONAL, Basis, Reals, triangle
+from stillroom.vocabulary import Bounded, Integers, Norm, Pair, Relation, Sensitivity, Unit
+
+PIXEL_STEPS = 4080
+"""Grey levels from black to white: a multiple of 255 and of 16, so usual pictures fit exactly."""
+
+BASIS_BITS = 24
+DIRECTION_BITS = 20
+BLOCK = 1024
+
+_LARGEST_STEPS = 2**15 - 1
+_LARGEST_PICTURE = 2**16
+_LARGEST_SUM = 2**61
+
+
+@dataclass(frozen=True)
+class SketchClip:
+    """The largest norms of one record's coefficients and residual, and the grid they are put on.
+
+    Args:
+        radius: of the coefficients of one picture.
+        residual: of what is left once a public centre is subtracted.
+        grid: grid units in a length of one.
+
+    Raises:
+        BadInput: a radius does not fit the grid.
+    """
+
+    radius: Fraction = Fraction(10)
+    residual: Fraction = Fraction(6)
+    grid: int = 1024
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", Fraction(self.radius))
+        object.__setattr__(self, "residual", Fraction(self.residual))
+        for name in ("radius", "residual"):
+            if not 1 <= getattr(self, name) * self.grid <= _LARGEST_STEPS:
+                raise BadInput(
+                    f"{name} is not between 1 and {_LARGEST_STEPS} units of the grid",
+                    where=name,
+                    why="coefficients are kept as 16-bit integers",
+                    remedy=f"give a positive {name}, and a coarser grid for a large one",
+                )
+
+    @property
+    def radius_steps(self) -> int:
+        """The radius in grid units, rounded down."""
+        return int(self.radius * self.grid)
+
+    @property
+    def residual_steps(self) -> int:
+        """The radius of a residual in grid units, rounded down."""
+        return int(self.residual * self.grid)
+
+    @property
+    def squared_class_sum(self) -> int:
+        """The square of the largest norm of [coefficients, radius]."""
+        return 2 * self.radius_steps**2
+
+    @property
+    def squared_cluster_sum(self) -> int:
+        """The square of the largest norm of [residual, its radius]."""
+        return 2 * self.residual_steps**2
+
+    @property
+    def squared_moment(self) -> int:
+        """The square of the largest norm of the triangle of residual times residual."""
+        return (DIAGONAL * self.residual_steps**2) ** 2
+
+
+class SketchRecords:
+    """Sensitive pictures as clipped integer coefficients, ready for noisy class statistics.
+
+    Guarantee: a record is its own row and label; every sum has one term a record, within its bound
+    in whole numbers. For one record, added, removed or changed.
+    Assumes: basis, full scale, clip and the number of classes were fixed without the records.
+
+    Args:
+        pictures: one picture a record, (records, height, width).
+        labels: the class of each record.
+        classes: how many classes there are.
+        basis: the public basis.
+        full_scale: the value of white; values beyond black and white are cut off.
+        clip: the radii and the grid.
+
+    Raises:
+        BadInput: the records are no pictures of the basis, or a value or label cannot be used.
+    """
+
+    def __init__(
+        self,
+        pictures: npt.NDArray[Any],
+        labels: npt.NDArray[np.int64],
+        classes: int,
+        *,
+        basis: Basis,
+        full_scale: float,
+        clip: SketchClip,
+    ) -> None:
+        _check(pictures, labels, classes, basis, full_scale)
+        if len(pictures) * OFF_DIAGONAL * _LARGEST_STEPS**2 > _LARGEST_SUM:
+            raise NumericalDoubt(
+                "there are too many records for exact sums",
+                where="sketch",
+                why="a sum could wrap around 64-bit integers",
+                remedy="sketch a part of the records",
+            )
+        self.classes = classes
+        self.basis = basis
+        self.clip = clip
+        self._labels = np.asarray(labels, dtype=np.int64)
+        self._rows: npt.NDArray[np.int16] = np.empty((len(pictures), basis.count), dtype=np.int16)
+        waves = np.rint(basis.matrix.T * (1 << BASIS_BITS))
+        unit = clip.grid / (PIXEL_STEPS * (1 << BASIS_BITS))
+        for part in self._blocks():
+            grey = np.clip(pictures[part].reshape(-1, len(waves)) / full_scale, 0.0, 1.0)
+            exact = np.rint(grey * PIXEL_STEPS) @ waves
+            self._rows[part] = _clipped(np.trunc(exact * unit).astype(np.int64), clip.radius_steps)
+
+    def __repr__(self) -> str:
+        return f"SketchRecords(<hidden>, basis={self.basis.count}, classes={self.classes})"
+
+    def class_sums(self) -> Bounded:
+        """Of each class the sum of the coefficients and, in units of the radius, the count."""
+        total = np.zeros((self.classes, self.basis.count + 1), dtype=np.int64)
+        for part in self._blocks():
+            rows = self._rows[part].astype(np.int64)
+            total += _cells(rows, self.clip.radius_steps, self._labels[part], self.classes)
+        return self._bounded(total, self.clip.squared_class_sum)
+
+    def second_moment(self, means: Reals) -> Bounded:
+        """The triangle of the second moment of all residuals around their class's public mean.
+
+        Args:
+            means: one row of coefficients a class.
+        """
+        total = np.zeros((self.basis.count, self.basis.count), dtype=np.int64)
+        centres = self._on_grid(means)
+        for part in self._blocks():
+            residuals = self._rows[part].astype(np.int64) - centres[self._labels[part]]
+            total += _moment(_clipped(residuals, self.clip.residual_steps))
+        return self._bounded(triangle(total), self.clip.squared_moment)
+
+    def cluster_sums(self, means: Reals, directions: Reals, centres: Reals) -> Bounded:
+        """Of each class and nearest centre the sum of the projected residuals, and the count.
+
+        Args:
+            means: one row of coefficients a class.
+            directions: one column of coefficients a direction.
+            centres: (classes, centres, directions), around the mean of the class.
+        """
+        near = centres.shape[1]
+        total = np.zeros((self.classes * near, directions.shape[1] + 1), dtype=np.int64)
+        grid = self._on_grid(centres)
+        for part in self._blocks():
+            labels = self._labels[part]
+            rows = self._projected(part, means, directions)
+            cells = labels * near + _nearest(rows, labels, grid)
+            total += _cells(rows, self.clip.residual_steps, cells, self.classes * near)
+        return self._bounded(total, self.clip.squared_cluster_sum)
+
+    def cluster_moments(self, means: Reals, directions: Reals, centres: Reals) -> Bounded:
+        """Of each class the triangle of the second moment around the nearest centre.
+
+        Args:
+            means: one row of coefficients a class.
+            directions: one column of coefficients a direction.
+            centres: (classes, centres, directions), around the mean of the class.
+        """
+        size = directions.shape[1]
+        total = np.zeros((self.classes, size, size), dtype=np.int64)
+        grid = self._on_grid(centres)
+        for part in self._blocks():
+            labels = self._labels[part]
+            rows = self._projected(part, means, directions)
+            away = rows - grid[labels, _nearest(rows, labels, grid)]
+            away = _clipped(away, self.clip.residual_steps)
+            for which in range(self.classes):
+                total[which] += _moment(away[labels == which])
+        return self._bounded(triangle(total), self.clip.squared_moment)
+
+    def _blocks(self) -> list[slice]:
+        return [slice(start, start + BLOCK) for start in range(0, len(self._rows), BLOCK)]
+
+    def _on_grid(self, public: Reals) -> Integers:
+        """Public coefficients in grid units, none beyond what a record can have."""
+        scaled = np.nan_to_num(np.rint(public * self.clip.grid))
+        limited: Integers = np.clip(scaled, -_LARGEST_STEPS, _LARGEST_STEPS).astype(np.int64)
+        return limited
+
+    def _projected(self, part: slice, means: Reals, directions: Reals) -> Integers:
+        """Residuals along public directions, clipped after the projection: it may stretch a bit."""
+        residuals = self._rows[part] - self._on_grid(means)[self._labels[part]]
+        axes = np.rint(np.clip(np.nan_to_num(directions), -1, 1) * (1 << DIRECTION_BITS))
+        exact = residuals.astype(np.float64) @ axes
+        whole = np.trunc(exact / (1 << DIRECTION_BITS)).astype(np.int64)
+        return _clipped(whole, self.clip.residual_steps)
+
+    def _bounded(self, total: Integers, squared_norm: int) -> Bounded:
+        bounds = {Pair(Unit.RECORD, relation): Fraction(squared_norm) for relation in Relation}
+        proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
+        return Bounded(total.reshape(1, -1), proven)
+
+
+def _clipped(rows: Integers, steps: int) -> Integers:
+    """Each row shortened to a norm of at most `steps`, in whole numbers."""
+    squares = np.einsum("ij,ij->i", rows, rows)
+    factor = np.minimum(1.0, steps / np.sqrt(np.maximum(squares, 1)))
+    shortened: Integers = np.trunc(rows * factor[:, None]).astype(np.int64)
+    # Truncation only shortens, so this refuses nothing unless arithmetic went wrong.
+    shortened[np.einsum("ij,ij->i", shortened, shortened) > steps**2] = 0
+    return shortened
+
+
+def _cells(rows: Integers, constant: int, cells: Integers, count: int) -> Integers:
+    """The sum of [row, constant] in each cell."""
+    member = np.zeros((count, len(rows)))
+    member[cells, np.arange(len(rows))] = 1.0
+    sums = member @ rows.astype(np.float64)
+    counts = member.sum(axis=1, keepdims=True) * constant
+    total: Integers = np.concatenate([sums, counts], axis=1).astype(np.int64)
+    return total
+
+
+def _moment(rows: Integers) -> Integers:
+    """The sum of row times row: below 2^53 for a block of 16-bit integers, so exact."""
+    real = rows.astype(np.float64)
+    product: Integers = (real.T @ real).astype(np.int64)
+    return product
+
+
+def _nearest(rows: Integers, labels: Integers, centres: Integers) -> Integers:
+    """The nearest centre of the record's own class, by exact distances; the first of equal ones."""
+    classes, near, width = centres.shape
+    flat = centres.reshape(classes * near, width)
+    squares = np.einsum("ij,ij->i", flat, flat).astype(np.float64)
+    away = squares - 2.0 * (rows.astype(np.float64) @ flat.T.astype(np.float64))
+    own = away.reshape(len(rows), classes, near)[np.arange(len(rows)), labels]
+    nearest: Integers = own.argmin(axis=1)
+    return nearest
+
+
+def _check(
+    pictures: npt.NDArray[Any],
+    labels: npt.NDArray[np.int64],
+    classes: int,
+    basis: Basis,
+    full_scale: float,
+) -> None:
+    wrong = {
+        "pictures": pictures.ndim != 3 or pictures.shape[1:] != (basis.height, basis.width),
+        "labels": len(labels) != len(pictures)
+        or bool(((np.asarray(labels) < 0) | (np.asarray(labels) >= classes)).any()),
+        "full_scale": not 0 < full_scale < float("inf"),
+        "basis": basis.height * basis.width > _LARGEST_PICTURE,
+    }
+    for name, bad in wrong.items():
+        if bad:
+            raise BadInput(
+                f"{name} cannot be used for a sketch",
+                where=name,
+                why="one grey picture of the basis's size, of at most 2^16 pixels, and one class "
+                "are needed for each record, and a positive full scale",
+                remedy="give arrays (records, height, width) and (records,)",
+            )
+    if not np.isfinite(pictures).all():
+        raise BadInput(
+            "a pixel is not a finite number",
+            where="pictures",
+            why="it would spoil every sum it enters, and clipping cannot bound it",
+            remedy="repair the records",
+        )
