@@ -17,9 +17,8 @@ from stillroom.data import Dataset, Split, digits
 from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.features import pixels
-from stillroom.private import ensemble
-from stillroom.private.answers import Hints, neighbours
-from stillroom.private.ensemble import Ensemble, EnsemblePlan, pictures, shard_members
+from stillroom.private import Ensemble, EnsemblePlan, Hints, neighbours, shard_training
+from stillroom.private.shard_training import pictures, shard_members
 from stillroom.vocabulary import Norm, Pair, Sensitivity, Unit
 
 HERE = Engine("serial")
@@ -88,7 +87,7 @@ def test_so_it_is_where_shards_overflow_their_cap(name):
 def test_positional_shards_are_caught(name, monkeypatch):
     plan, data = PLANS[name], data_for(name)
     monkeypatch.setattr(
-        ensemble, "shards", lambda ids, count, key: np.arange(len(ids)) * count // len(ids)
+        shard_training, "shards", lambda ids, count, key: np.arange(len(ids)) * count // len(ids)
     )
     assert teachers_changed(partial(trained, plan=plan), data, plan, row=0) > 1
 
@@ -363,7 +362,7 @@ import sys, time
 from pathlib import Path
 from stillroom.data import digits
 from stillroom.engine import Engine
-from stillroom.private.ensemble import Ensemble, EnsemblePlan
+from stillroom.private import Ensemble, EnsemblePlan
 Ensemble.train(
     digits(),
     None,

@@ -12,8 +12,8 @@ from torch import nn
 from stillroom.data import digits
 from stillroom.errors import BadInput
 from stillroom.features import pixels
-from stillroom.private import stacked
-from stillroom.private.ensemble import EnsemblePlan, pictures
+from stillroom.private import EnsemblePlan, stacked
+from stillroom.private.shard_training import pictures
 from stillroom.private.stacked import Asker, train_networks
 
 DIGITS = digits()

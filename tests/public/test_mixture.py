@@ -7,7 +7,6 @@ import pytest
 
 from stillroom.errors import BadInput
 from stillroom.features.basis import Basis, triangle
-from stillroom.public import mixture as module
 from stillroom.public.mixture import (
     LEAST_VARIANCE,
     Mixture,
@@ -157,41 +156,6 @@ def test_samples_spread_as_the_covariance_says():
     pictures, _ = wide.sample(8, 20000, scale=(2.0, 2.0))
     along = pictures.reshape(len(pictures), -1) @ wide.basis.matrix.T @ axes
     assert np.cov(along.T) == pytest.approx(4 * shape, rel=0.05)
-
-
-def test_sharpening_raises_contrast_and_keeps_the_ends():
-    grey = np.tile(np.linspace(0, 1, 9), (1000, 1)).reshape(1000, 3, 3)
-    sharp = module._sharpened(grey, 9, 0, 1.0).reshape(1000, 9)
-    assert sharp[:, 0] == pytest.approx(0)
-    assert sharp[:, -1] == pytest.approx(1)
-    assert (np.diff(sharp, axis=1) > 0).all()
-    assert (sharp[:, 6] - sharp[:, 2]).mean() > 0.6  # from 0.5
-    half = module._sharpened(grey, 9, 0, 0.5)
-    assert 400 < (half != grey).any(axis=(1, 2)).sum() < 600
-    assert np.array_equal(module._sharpened(grey, 9, 0, 0.0), grey)
-
-
-def test_a_warp_is_mild_and_for_a_share_only():
-    y, x = np.mgrid[:28, :28]
-    blob = np.exp(-((y - 11) ** 2 + (x - 16) ** 2) / 18)[None].repeat(400, axis=0)
-    moved = module._warped(blob, 10, 0, 1.0)
-    assert np.abs(moved - blob).mean() > 0.005
-    correlation = [
-        np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(blob, moved, strict=True)
-    ]
-    assert min(correlation) > 0.5
-    assert moved.min() >= 0
-    assert moved.max() <= 1
-    half = module._warped(blob, 10, 0, 0.5)
-    assert 150 < (half != blob).any(axis=(1, 2)).sum() < 250
-    assert np.array_equal(module._warped(blob, 10, 0, 0.0), blob)
-
-
-def test_looking_up_the_places_themselves_changes_nothing():
-    pictures = np.random.default_rng(11).uniform(size=(5, 6, 7))
-    y, x = np.mgrid[:6, :7].astype(np.float64)[:, None].repeat(5, axis=1)
-    assert module._looked_up(pictures, y, x) == pytest.approx(pictures)
-    assert module._looked_up(pictures, y + 100, x) == pytest.approx(0, abs=2e-3)
 
 
 @pytest.mark.parametrize("wrong", [{"count": -1}, {"sharpen": 1.5}, {"warp": -0.1}])

@@ -20,15 +20,8 @@ import numpy.typing as npt
 from stillroom.errors import BadInput
 from stillroom.features.basis import Basis
 from stillroom.gate import GaussianSum, Mechanism
-from stillroom.private.sketch import SketchClip, SketchRecords
-from stillroom.public.mixture import (
-    Mixture,
-    class_means,
-    covariances,
-    first_centres,
-    moved_centres,
-    principal,
-)
+from stillroom.private import SketchClip, SketchRecords
+from stillroom.public import Mixture, mixture
 from stillroom.vocabulary import Bounded, Integers, OpenGate, Sanitised, Unit
 
 SHARES = (Fraction(2, 10), Fraction(3, 10), Fraction(3, 10), Fraction(2, 10))
@@ -165,13 +158,9 @@ class Sketch:
         self, pictures: npt.NDArray[Any], labels: npt.NDArray[np.int64], classes: int
     ) -> SketchRecords:
         """The sensitive records, on this sketch's basis and grid."""
+        white = float(self.full_scale)
         return SketchRecords(
-            pictures,
-            labels,
-            classes,
-            basis=self.basis,
-            full_scale=float(self.full_scale),
-            clip=self.clip,
+            pictures, labels, classes, basis=self.basis, full_scale=white, clip=self.clip
         )
 
     def draw(self, ways: Sequence[OpenGate], records: SketchRecords) -> Mixture:
@@ -202,22 +191,24 @@ class Sketch:
         residual = self.clip.residual_steps / grid
 
         first = _answer(ways[0], records.class_sums)
-        counts, means = class_means(first, classes, radius=radius, grid=grid, sigma=noise[0])
+        counts, means = mixture.class_means(
+            first, classes, radius=radius, grid=grid, sigma=noise[0]
+        )
         counts = np.maximum(counts, 0.0)
 
         second = _answer(ways[1], partial(records.second_moment, means))
-        spread, axes = principal(second, self.directions, records=counts.sum(), grid=grid)
+        spread, axes = mixture.principal(second, self.directions, records=counts.sum(), grid=grid)
 
-        places = first_centres(self.start, classes, self.centres, spread)
+        places = mixture.first_centres(self.start, classes, self.centres, spread)
         weights = np.ones(places.shape[:2])
         for way, sigma in zip(ways[2:-1], noise[2:-1], strict=True):
             noisy = _answer(way, partial(records.cluster_sums, means, axes, places))
-            weights, places = moved_centres(
+            weights, places = mixture.moved_centres(
                 noisy, places, spread, radius=residual, grid=grid, sigma=sigma
             )
 
         last = _answer(ways[-1], partial(records.cluster_moments, means, axes, places))
-        shapes = covariances(last, counts, grid=grid, sigma=noise[-1])
+        shapes = mixture.covariances(last, counts, grid=grid, sigma=noise[-1])
         return Mixture(weights, means[:, None] + places @ axes.T, axes, shapes, self.basis)
 
 

@@ -8,11 +8,7 @@ from a public constant, never from the data (K2).
 from __future__ import annotations
 
 import hashlib
-import hmac
-import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -22,110 +18,32 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom import engine as work
-from stillroom.data import Dataset, shards
+from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.features import pixels
-from stillroom.private.answers import (
-    Answers,
-    Floats,
-    Hints,
-    hint_residual,
-    hint_sensitivity,
-    hint_steps,
+from stillroom.private.answers import Answers
+from stillroom.private.ensemble_plan import RIDGE, EnsemblePlan
+from stillroom.private.grids import Floats
+from stillroom.private.hints import Hints, hint_residual, hint_sensitivity, hint_steps
+from stillroom.private.ridge import ridge_scores
+from stillroom.private.shard_training import (
+    EMPTY,
+    Arrays,
+    Rows,
+    check_enough,
+    pictures,
+    run_key,
+    shard_members,
+    shard_payload,
+    train_group,
 )
-from stillroom.private.teachers import ridge_scores, train_ridge
 from stillroom.randomness import uniforms
 from stillroom.vocabulary import Bounded, Integers, Unit
 
 if TYPE_CHECKING:
     from stillroom.private.stacked import Asker
 
-Arrays = Mapping[str, npt.NDArray[Any]]
-Rows = Callable[[npt.NDArray[Any]], Floats]
-"""Features of records: a fixed or public function."""
-
-RIDGE = "ridge"
-STACKED = ("linear", "mlp")
-EMPTY = "empty"
-"""Which teachers of a group have no records and give the public default."""
-
-MOST = 1e9
-"""A larger penalty or step leaves single precision, not only good sense."""
-
-_ORDER = b"stillroom/shard-order/1\0"
-
-
-@dataclass(frozen=True)
-class EnsemblePlan:
-    """Everything public about an ensemble, fixed before the records are read.
-
-    Args:
-        count: how many teachers.
-        key: the public key that assigns ids to shards.
-        shard_cap: the most records of a shard; the surplus is dropped by hash order.
-        teacher: "ridge", or a network: its name in the zoo, or "package.module:callable".
-        ridge: the penalty of a ridge teacher.
-        epochs: passes over `shard_cap` places; with `batch` it fixes the number of steps.
-        learning_rate: step size of Adam.
-        batch: places a step.
-        training_seed: initial weights and data order, keyed by the teacher's number; never noise.
-        default_class: what a teacher without records votes for.
-        stack: teachers a unit of work; networks are trained one by one.
-
-    Raises:
-        BadInput: a number is out of range, or the key is empty.
-
-    >>> EnsemblePlan(count=250, key="an example", shard_cap=300).steps
-    200
-    """
-
-    count: int
-    key: str
-    shard_cap: int
-    teacher: str = RIDGE
-    ridge: float = 0.1
-    epochs: int = 20
-    learning_rate: float = 0.01
-    batch: int = 32
-    training_seed: int = 0
-    default_class: int = 0
-    stack: int = 25
-
-    def __post_init__(self) -> None:
-        least = {"count": 1, "shard_cap": 1, "epochs": 1, "batch": 1, "stack": 1}
-        for name, smallest in {**least, "training_seed": 0, "default_class": 0}.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
-                raise BadInput(
-                    f"{name} must be a whole number of at least {smallest}",
-                    where=name,
-                    remedy=f"give {name} as a whole number",
-                )
-        for name in ("ridge", "learning_rate"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not 0 < value <= MOST:
-                raise BadInput(
-                    f"{name} must be a number above 0, of at most {MOST:g}",
-                    where=name,
-                    remedy=f"give {name} such as 0.1",
-                )
-        if not self.key:
-            raise BadInput(
-                "the shard key is empty",
-                where="key",
-                why="the key is what makes the shards repeatable",
-                remedy="give any public text",
-            )
-
-    @property
-    def steps(self) -> int:
-        """Training steps of every teacher, whatever its shard holds."""
-        return self.epochs * math.ceil(self.shard_cap / self.batch)
-
-    @property
-    def one_by_one(self) -> bool:
-        """Whether a teacher is a unit of work of its own: a network that is not stacked."""
-        return self.teacher != RIDGE and self.teacher not in STACKED
+__all__ = ["Ensemble", "EnsemblePlan", "Rows"]
 
 
 class Ensemble(Answers):
@@ -182,13 +100,7 @@ class Ensemble(Answers):
             BadInput: more teachers than records; a default class, features or a start that do not
                 fit; or a teacher whose features or loss are not finite.
         """
-        if plan.count > len(data):
-            raise BadInput(
-                f"{plan.count} teachers cannot be trained on so few records",
-                where="count",
-                why="a teacher without records only ever gives its default answer",
-                remedy="use fewer teachers than records",
-            )
+        check_enough(plan.count, data)
         if plan.default_class >= len(data.classes):
             raise BadInput(
                 f"there is no class {plan.default_class}",
@@ -209,14 +121,14 @@ class Ensemble(Answers):
         size = 1 if plan.one_by_one else plan.stack
         own = shard_members(data, plan)
         units = [
-            work.Unit(f"teachers-{first:05d}", _payload(data, own[first : first + size], first))
-            for first in range(0, plan.count, size)
+            work.Unit(f"teachers-{n:05d}", shard_payload(data, own[n : n + size], first=n))
+            for n in range(0, plan.count, size)
         ]
         task = partial(train_group, plan, rows, probe.shape[1:], len(data.classes), start)
         groups = work.run_all(
             task,
             units,
-            key=_key(plan, data, probe, start),
+            key=run_key(plan, data, probe, start),
             engine=engine,
             folder=folder,
             on_done=on_done,
@@ -317,99 +229,6 @@ class Ensemble(Answers):
         )
 
 
-def pictures(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Each picture centred and scaled by itself, channels first: what networks are fed.
-
-    >>> pictures(np.zeros((2, 8, 8))).shape
-    (2, 1, 8, 8)
-    """
-    if x.ndim not in (3, 4):
-        raise BadInput(
-            f"networks need pictures, got records of shape {x.shape[1:]}",
-            where="rows",
-            remedy="give a function that makes pictures of the records, or another teacher",
-        )
-    flat = pixels(x)[:, :-1] * np.float32(math.sqrt(math.prod(x.shape[1:])))
-    shaped = flat.reshape(x.shape if x.ndim == 4 else (*x.shape, 1))
-    return np.ascontiguousarray(shaped.transpose(0, 3, 1, 2))
-
-
-def shard_members(data: Dataset, plan: EnsemblePlan) -> list[Integers]:
-    """The positions of each teacher's records, in hash order, at most `shard_cap` of them."""
-    shard = shards(data.units, plan.count, plan.key)
-    key = plan.key.encode("utf-8", "surrogatepass")
-    places = [
-        hmac.digest(key, _ORDER + name.encode("utf-8", "surrogatepass"), "sha256")
-        for name in data.ids
-    ]
-    members: list[list[int]] = [[] for _ in range(plan.count)]
-    for position in sorted(range(len(places)), key=places.__getitem__):
-        members[shard[position]].append(position)
-    return [np.array(own[: plan.shard_cap], dtype=np.int64) for own in members]
-
-
-def train_group(
-    plan: EnsemblePlan,
-    rows: Rows,
-    width: tuple[int, ...],
-    classes: int,
-    start: Arrays | None,
-    payload: Arrays,
-) -> dict[str, npt.NDArray[Any]]:
-    """Train the teachers of one unit of work; the engine calls this, maybe elsewhere."""
-    first, ends = int(payload["first"]), np.cumsum(payload["sizes"])
-    own = [slice(b - n, b) for b, n in zip(ends, payload["sizes"], strict=True)]
-    # Shard by shard: even features that look at their neighbours then stay within one teacher.
-    features = []
-    for offset, part in enumerate(own):
-        empty = part.start == part.stop
-        with np.errstate(over="ignore"):
-            found = np.zeros((0, *width)) if empty else np.asarray(rows(payload["x"][part]))
-            found = found.astype(np.float32)
-        if found.shape != (part.stop - part.start, *width) or not np.isfinite(found).all():
-            raise BadInput(
-                f"the features of teacher {first + offset} are not finite, or of another shape",
-                where="rows",
-                why="a teacher cannot be trained on them",
-                remedy="repair the records, or use other features",
-            )
-        features.append(found)
-    labels = [payload["y"][part] for part in own]
-    if plan.teacher == RIDGE:
-        # Fewer records than features: by the public cap, so that no shard chooses for itself.
-        dual = plan.shard_cap <= width[0]
-        trained = train_ridge(features, labels, classes, plan.ridge, dual, start)
-    else:
-        from stillroom.private.stacked import train_networks
-
-        trained = train_networks(plan, features, labels, first, classes, start)
-    return {**trained, EMPTY: np.array([len(found) == 0 for found in features])}
-
-
 def _states(group: Arrays) -> Iterator[dict[str, npt.NDArray[Any]]]:
     for teacher in range(len(group[EMPTY])):
         yield {name: array[teacher] for name, array in group.items() if name != EMPTY}
-
-
-def _payload(data: Dataset, members: Sequence[Integers], first: int) -> dict[str, Any]:
-    together = np.concatenate(members)
-    return {
-        "x": data.x[together],
-        "y": data.y[together],
-        "sizes": np.array([len(own) for own in members]),
-        "first": np.array(first),
-    }
-
-
-def _key(plan: EnsemblePlan, data: Dataset, probe: Floats, start: Arrays | None) -> str:
-    """What finished units belong to: other records, features or numbers make another run."""
-    digest = hashlib.sha256(json.dumps(asdict(plan), default=repr, sort_keys=True).encode())
-    for name, array in sorted({"probe": probe, **(start or {})}.items()):
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(array.tobytes())
-    digest.update(json.dumps([data.classes, data.shape, str(data.x.dtype)]).encode())
-    order = sorted(range(len(data)), key=data.ids.__getitem__)
-    for position in order:
-        digest.update(json.dumps([data.ids[position], data.units[position]]).encode())
-        digest.update(data.x[position].tobytes() + data.y[position].tobytes())
-    return digest.hexdigest()

@@ -11,7 +11,6 @@ product of a clipped integer vector with itself, and its triangle is scaled by w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
-from stillroom.features.basis import DIAGONAL, OFF_DIAGONAL, Basis, Reals, triangle
+from stillroom.features.basis import OFF_DIAGONAL, Basis, Reals, triangle
+from stillroom.private.sketch_clip import LARGEST_STEPS, SketchClip
 from stillroom.vocabulary import Bounded, Integers, Norm, Pair, Relation, Sensitivity, Unit
 
 PIXEL_STEPS = 4080
@@ -29,64 +29,8 @@ BASIS_BITS = 24
 DIRECTION_BITS = 20
 BLOCK = 1024
 
-_LARGEST_STEPS = 2**15 - 1
 _LARGEST_PICTURE = 2**16
 _LARGEST_SUM = 2**61
-
-
-@dataclass(frozen=True)
-class SketchClip:
-    """The largest norms of one record's coefficients and residual, and the grid they are put on.
-
-    Args:
-        radius: of the coefficients of one picture.
-        residual: of what is left once a public centre is subtracted.
-        grid: grid units in a length of one.
-
-    Raises:
-        BadInput: a radius does not fit the grid.
-    """
-
-    radius: Fraction = Fraction(10)
-    residual: Fraction = Fraction(6)
-    grid: int = 1024
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", Fraction(self.radius))
-        object.__setattr__(self, "residual", Fraction(self.residual))
-        for name in ("radius", "residual"):
-            if not 1 <= getattr(self, name) * self.grid <= _LARGEST_STEPS:
-                raise BadInput(
-                    f"{name} is not between 1 and {_LARGEST_STEPS} units of the grid",
-                    where=name,
-                    why="coefficients are kept as 16-bit integers",
-                    remedy=f"give a positive {name}, and a coarser grid for a large one",
-                )
-
-    @property
-    def radius_steps(self) -> int:
-        """The radius in grid units, rounded down."""
-        return int(self.radius * self.grid)
-
-    @property
-    def residual_steps(self) -> int:
-        """The radius of a residual in grid units, rounded down."""
-        return int(self.residual * self.grid)
-
-    @property
-    def squared_class_sum(self) -> int:
-        """The square of the largest norm of [coefficients, radius]."""
-        return 2 * self.radius_steps**2
-
-    @property
-    def squared_cluster_sum(self) -> int:
-        """The square of the largest norm of [residual, its radius]."""
-        return 2 * self.residual_steps**2
-
-    @property
-    def squared_moment(self) -> int:
-        """The square of the largest norm of the triangle of residual times residual."""
-        return (DIAGONAL * self.residual_steps**2) ** 2
 
 
 class SketchRecords:
@@ -119,7 +63,7 @@ class SketchRecords:
         clip: SketchClip,
     ) -> None:
         _check(pictures, labels, classes, basis, full_scale)
-        if len(pictures) * OFF_DIAGONAL * _LARGEST_STEPS**2 > _LARGEST_SUM:
+        if len(pictures) * OFF_DIAGONAL * LARGEST_STEPS**2 > _LARGEST_SUM:
             raise NumericalDoubt(
                 "there are too many records for exact sums",
                 where="sketch",
@@ -206,7 +150,7 @@ class SketchRecords:
     def _on_grid(self, public: Reals) -> Integers:
         """Public coefficients in grid units, none beyond what a record can have."""
         scaled = np.nan_to_num(np.rint(public * self.clip.grid))
-        limited: Integers = np.clip(scaled, -_LARGEST_STEPS, _LARGEST_STEPS).astype(np.int64)
+        limited: Integers = np.clip(scaled, -LARGEST_STEPS, LARGEST_STEPS).astype(np.int64)
         return limited
 
     def _projected(self, part: slice, means: Reals, directions: Reals) -> Integers:

@@ -23,7 +23,7 @@ from stillroom.randomness import integers, order, seeded_torch
 from stillroom.vocabulary import Integers
 
 if TYPE_CHECKING:
-    from stillroom.private.ensemble import EnsemblePlan
+    from stillroom.private.ensemble_plan import EnsemblePlan
 
 Floats = npt.NDArray[np.floating]
 Rows = npt.NDArray[np.float32]
