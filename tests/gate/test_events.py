@@ -11,6 +11,7 @@ import pytest
 from stillroom.errors import UnsupportedEvent
 from stillroom.gate import (
     ConfidentVotes,
+    GaussianAnswers,
     GaussianSum,
     LaplaceCounts,
     NoisyArgmax,
@@ -30,6 +31,7 @@ LINES = [
     *RandomisedResponse(4, Fraction(2, 5)).lines(2),
     *GaussianSum(100, 4, 100, rate=Fraction(1, 7)).lines(10),
     *GaussianSum(100, 4, 100).lines(1),
+    *GaussianAnswers(100, 4, 200).lines(3),
 ]
 
 
@@ -75,6 +77,7 @@ MECHANISMS = [
     NoisyCounts(5, 3),
     LaplaceCounts(Fraction(1, 3), 4),
     RandomisedResponse(4, Fraction(2, 5)),
+    GaussianAnswers(100, 4, 200),
     GaussianSum(100, 4, 100, rate=Fraction(1, 7)),
 ]
 

@@ -11,6 +11,7 @@ from privacy.conformance import Case
 from stillroom.gate import (
     UNANSWERED,
     ConfidentVotes,
+    GaussianAnswers,
     GaussianSum,
     LaplaceCounts,
     NoisyArgmax,
@@ -132,6 +133,31 @@ def gaussian_sum(rate: Fraction) -> Case:
     return Case(mechanism, np.array([[5]]), first_column, law, worlds)
 
 
+def soft_votes() -> Case:
+    """One teacher is sure of one class, then of another: its whole grid moves, twice."""
+    grid, sigma = 6, 8.0
+    mechanism = GaussianAnswers(Fraction(8), width=2, squared_distance=2 * grid**2)
+
+    def worlds(pair: Pair):
+        sure, not_at_all = gaussian(sigma, grid, 80), gaussian(sigma, 0, 80)
+        return joint(sure, not_at_all), joint(not_at_all, sure)
+
+    law = as_law(gaussian(sigma, 0, 120), 4)
+    return Case(mechanism, np.array([[4, 2]]), first_column, law, worlds)
+
+
+def hints() -> Case:
+    """One teacher's hint swings from one end of its ball to the other."""
+    steps, sigma = 5, 8.0
+    mechanism = GaussianAnswers(Fraction(8), width=1, squared_distance=(2 * steps) ** 2)
+
+    def worlds(pair: Pair):
+        return gaussian(sigma, steps, 120), gaussian(sigma, -steps, 120)
+
+    law = as_law(gaussian(sigma, 0, 120), 3)
+    return Case(mechanism, np.array([[3]]), first_column, law, worlds)
+
+
 def response() -> Case:
     mechanism = RandomisedResponse(classes=7, keep=Fraction(1, 2))
     law = {k: 0.5 if k == 3 else 1 / 12 for k in range(7)}
@@ -152,5 +178,7 @@ CASES = {
     "laplace-counts": laplace_counts,
     "gaussian-sum": lambda: gaussian_sum(Fraction(1)),
     "sampled-gaussian-sum": lambda: gaussian_sum(Fraction(1, 4)),
+    "gaussian-answers": soft_votes,
+    "gaussian-answers-of-hints": hints,
     "randomised-response": response,
 }

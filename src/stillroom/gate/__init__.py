@@ -5,6 +5,7 @@ from stillroom.gate.ledger import Head, Ledger, Purpose
 from stillroom.gate.mechanisms import (
     UNANSWERED,
     ConfidentVotes,
+    GaussianAnswers,
     GaussianSum,
     LaplaceCounts,
     Mechanism,
@@ -21,6 +22,7 @@ __all__ = [
     "Budget",
     "ConfidentVotes",
     "Gate",
+    "GaussianAnswers",
     "GaussianSum",
     "Head",
     "LaplaceCounts",

@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from stillroom.errors import BadInput, UnsupportedEvent
+from stillroom.gate.mechanisms.answers import GaussianAnswers
 from stillroom.gate.mechanisms.base import Mechanism
 from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
 from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
@@ -14,6 +15,7 @@ from stillroom.vocabulary import Unit
 __all__ = [
     "UNANSWERED",
     "ConfidentVotes",
+    "GaussianAnswers",
     "GaussianSum",
     "LaplaceCounts",
     "Mechanism",
@@ -28,6 +30,7 @@ _BY_NAME: dict[str, type[Mechanism]] = {
     kind.name: kind
     for kind in (
         ConfidentVotes,
+        GaussianAnswers,
         GaussianSum,
         LaplaceCounts,
         NoisyArgmax,

@@ -52,6 +52,19 @@ def check_sigma(sigma: Fraction | float | int | str, where: str = "sigma") -> Fr
     return exact
 
 
+def check_fine_sigma(sigma: Fraction | float | int | str) -> Fraction:
+    """An exact sigma that the price of grid vectors covers, or a clear refusal (E3)."""
+    exact = check_sigma(sigma)
+    if exact <= 2:
+        raise BadInput(
+            f"sigma is {float(exact):g} grid units, and must exceed 2",
+            where="sigma",
+            why="on so coarse a grid the discrete noise is not covered by the Gaussian price",
+            remedy="use a finer grid: more grid units for the same noise",
+        )
+    return exact
+
+
 def _weights(spread: Fraction) -> list[int]:
     """exp(-x^2 spread) for x = 0, 1, ... in fixed point, by w[x+1] = w[x] exp(-(2x+1) spread)."""
     weight = 1 << WEIGHT_BITS
@@ -125,6 +138,11 @@ def noise(entropy: Entropy, sigma: Fraction, size: int) -> Integers:
     while (missing := size - sum(map(len, drawn))) > 0:
         drawn.append(split.draw(entropy, missing + missing // 64 + 8))
     return np.concatenate(drawn)[:size]
+
+
+def noisy(entropy: Entropy, sigma: Fraction, value: Integers) -> Integers:
+    """The value with discrete Gaussian noise on every integer of it."""
+    return value + noise(entropy, sigma, value.size).reshape(value.shape)
 
 
 def pmf(sigma: Fraction, radius: int) -> npt.NDArray[np.float64]:

@@ -16,7 +16,7 @@ from stillroom.gate.entropy import Entropy
 from stillroom.gate.events import GaussianEvent, LaplaceEvent, Line, SampledGaussianEvent
 from stillroom.gate.mechanisms import discrete_gaussian, discrete_laplace
 from stillroom.gate.mechanisms.base import Mechanism, check_count
-from stillroom.gate.mechanisms.discrete_gaussian import check_sigma
+from stillroom.gate.mechanisms.discrete_gaussian import check_fine_sigma, check_sigma
 from stillroom.vocabulary import Integers, Norm, Pair, Relation, Sensitivity, Unit
 
 
@@ -61,8 +61,7 @@ class NoisyCounts(Mechanism):
         return [(GaussianEvent(self.sigma * self.sigma, self.width, self.sensitivity), count)]
 
     def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
-        drawn = discrete_gaussian.noise(entropy, self.sigma, value.size)
-        return value + drawn.reshape(value.shape)
+        return discrete_gaussian.noisy(entropy, self.sigma, value)
 
 
 @dataclass(frozen=True)
@@ -127,15 +126,8 @@ class GaussianSum(Mechanism):
     def __post_init__(self) -> None:
         check_count("width", self.width)
         check_count("squared_norm", self.squared_norm)
-        object.__setattr__(self, "sigma", check_sigma(self.sigma))
+        object.__setattr__(self, "sigma", check_fine_sigma(self.sigma))
         object.__setattr__(self, "rate", Fraction(self.rate))
-        if self.sigma <= 2:
-            raise BadInput(
-                f"sigma is {float(self.sigma):g} grid units, and must exceed 2",
-                where="sigma",
-                why="on so coarse a grid the discrete noise is not covered by the Gaussian price",
-                remedy="use a finer grid: more grid units for the same noise",
-            )
         if not 0 < self.rate <= 1:
             raise BadInput(
                 f"the sampling rate must lie in (0, 1], got {self.rate}",
@@ -160,5 +152,4 @@ class GaussianSum(Mechanism):
         return [(SampledGaussianEvent(self.rate, variance, self.width, self.sensitivity), count)]
 
     def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
-        drawn = discrete_gaussian.noise(entropy, self.sigma, value.size)
-        return value + drawn.reshape(value.shape)
+        return discrete_gaussian.noisy(entropy, self.sigma, value)

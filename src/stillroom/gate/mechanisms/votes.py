@@ -59,8 +59,7 @@ class _Votes(Mechanism):
             )
 
     def _noisy(self, entropy: Entropy, value: Integers) -> Integers:
-        drawn = discrete_gaussian.noise(entropy, self.sigma, value.size)
-        return value + drawn.reshape(value.shape)
+        return discrete_gaussian.noisy(entropy, self.sigma, value)
 
     def _votes_event(self) -> GaussianEvent:
         return GaussianEvent(self.sigma * self.sigma, self.classes, self.sensitivity)
