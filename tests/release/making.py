@@ -1,7 +1,8 @@
-"""A small release with a real ledger, for the tests of this room."""
+"""A small release with a real ledger, and what a forger would do to it."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import numpy as np
 from stillroom.features import FEATURES
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger
 from stillroom.gate.entropy import Entropy
-from stillroom.release import Evaluation, Made
+from stillroom.release import Evaluation, LinearModel, Made
+from stillroom.release.card import card_html
+from stillroom.release.files import LISTED, MANIFEST, digest, to_bytes
+from stillroom.release.manifest import make_manifest
 from stillroom.vocabulary import Bounded, Unit
 
 IDS = ["a", "b", "c"]
@@ -18,14 +22,26 @@ RECIPE = 'method = "direct"\n'
 SUM = GaussianSum(sigma=40, width=4, squared_norm=100)
 
 
-def weights_for(features: str, shape: tuple[int, ...], classes: int) -> np.ndarray:
+def linear(
+    features: str = "pixels", shape: tuple[int, ...] = (6, 6), classes: int = 3
+) -> LinearModel:
+    """A linear layer with the same weights each time."""
     width = FEATURES[features](np.zeros((1, *shape), np.float32)).shape[1]
-    return np.random.default_rng(5).normal(size=(classes, width)).astype(np.float32)
+    weights = np.random.default_rng(5).normal(size=(classes, width)).astype(np.float32)
+    return LinearModel(weights, features, shape)
 
 
-def make(folder: Path, *, entropy: Entropy | None = None, steps: int = 3, **changes: Any) -> Made:
+def make(
+    folder: Path,
+    *,
+    entropy: Entropy | None = None,
+    steps: int = 3,
+    purpose: str = "audit",
+    **changes: Any,
+) -> Made:
     """A release of three reserved sums, of which `steps` were drawn."""
-    ledger = Ledger.create(folder / "ledger.sqlite", ids=IDS, purpose="audit")
+    folder.mkdir(exist_ok=True)
+    ledger = Ledger.create(folder / "ledger.sqlite", ids=IDS, purpose=purpose)
     ledger.set_budget(Budget(epsilon=4, delta=1e-5), reason="tests <i>")
     gate = Gate(ledger, ids=IDS, entropy=entropy)
     passage = gate.reserve(SUM, 3, recipe=RECIPE, accept_infinite=True)
@@ -34,8 +50,7 @@ def make(folder: Path, *, entropy: Entropy | None = None, steps: int = 3, **chan
     known: dict[str, Any] = {
         "method": "direct",
         "mode": "certified",
-        "features": "pixels",
-        "shape": (6, 6),
+        "model": linear(),
         "classes": ("<b>", "two", "three"),
         "recipe": RECIPE,
         "ledger": ledger,
@@ -48,6 +63,24 @@ def make(folder: Path, *, entropy: Entropy | None = None, steps: int = 3, **chan
         "evaluation": Evaluation(0.925, ((9, 1, 0), (0, 8, 2), (1, 0, 9)), "30 records", False),
         **changes,
     }
-    shape, classes = known["shape"], len(known["classes"])
-    known.setdefault("weights", weights_for(known["features"], shape, classes))
     return Made(**known)
+
+
+def certificate_of(bundle: Path) -> dict[str, Any]:
+    """The certificate in a bundle."""
+    certificate: dict[str, Any] = json.loads((bundle / "certificate.json").read_text())
+    return certificate
+
+
+def forge(bundle: Path, certificate: dict[str, Any]) -> None:
+    """Put a certificate into a bundle as a careful forger without a key would."""
+    certificate["digest"] = digest(certificate)
+    (bundle / "certificate.json").write_bytes(to_bytes(certificate))
+    (bundle / "card.html").write_text(card_html(certificate))
+    remanifest(bundle)
+
+
+def remanifest(bundle: Path) -> None:
+    """Make the manifest fit the files as they are now."""
+    contents = {name: (bundle / name).read_bytes() for name in LISTED}
+    (bundle / MANIFEST).write_bytes(to_bytes(make_manifest(contents, None)))

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from PIL import Image
 from typer.testing import CliRunner
 
-from release.making import make
+from release.making import linear, make
 from stillroom.cli import keys, predict, verify
 from stillroom.errors import BadInput, DoesNotVerify
-from stillroom.features import FEATURES
 from stillroom.release import write_bundle
 from stillroom.release.predict import predict as use
 
@@ -25,9 +25,8 @@ from stillroom.release.predict import predict as use
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release")
-    made = make(
-        folder, features="edges", shape=(8, 8), classes=tuple("0123456789"), evaluation=None
-    )
+    model = linear("edges", (8, 8), 10)
+    made = make(folder, model=model, classes=tuple("0123456789"), evaluation=None)
     write_bundle(made, folder / "bundle")
     return made
 
@@ -79,7 +78,7 @@ def test_a_bundle_predicts_without_stillroom(made, bundle, tmp_path):
     labels, logits = use(bundle, x)
     assert np.array_equal(np.load(tmp_path / "label.npy"), labels)
     assert np.allclose(np.load(tmp_path / "logits.npy"), logits, atol=1e-5)
-    assert np.allclose(FEATURES["edges"](x) @ made.weights.T, logits, atol=1e-4)
+    assert np.allclose(made.model.logits(x), logits, atol=1e-4)
 
 
 def test_predict_refuses_what_it_cannot_use(bundle, tmp_path):
@@ -118,6 +117,27 @@ def test_the_predict_command(bundle, tmp_path):
     assert len(command(predict.predict, bundle, "digits").split()) == 1797
     np.savez(tmp_path / "x.npz", x=np.zeros((4, 8, 8)), y=np.zeros(4, dtype=int))
     assert len(command(predict.predict, bundle, tmp_path / "x.npz").split()) == 4
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 8, 3)], ids=str)
+def test_a_folder_of_pictures_is_read_with_the_models_classes(tmp_path, shape):
+    """It holds only two of the model's three classes, and that is no matter."""
+    made = make(tmp_path, model=linear("edges", shape), classes=("apple", "pear", "plum"))
+    write_bundle(made, tmp_path / "bundle")
+    pictures = (np.arange(4 * np.prod(shape)).reshape(4, *shape) % 251).astype(np.uint8)
+    for place, name in enumerate(["pear", "plum", "plum", "pear"]):
+        (tmp_path / "fruit" / name).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pictures[place]).save(tmp_path / "fruit" / name / f"{place}.png")
+    answer = json.loads(command(predict.predict, tmp_path / "bundle", tmp_path / "fruit", "--json"))
+    expected = made.model.logits(pictures[[0, 3, 1, 2]])
+    assert np.allclose(np.sort(answer["logits"], axis=0), np.sort(expected, axis=0), atol=1e-4)
+    assert set(answer["labels"]) <= {"apple", "pear", "plum"}
+
+
+def test_a_name_comes_before_a_folder_of_that_name(bundle, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits").mkdir()
+    assert len(command(predict.predict, bundle, "digits").split()) == 1797
 
 
 def test_the_keys_command(tmp_path):

@@ -13,7 +13,8 @@ def predict(
     records: Annotated[
         str,
         typer.Argument(
-            help="A data set by name, or a file: npz, CSV, or npy (records without labels).",
+            help="A data set by name, a folder of pictures, or a file: npz, CSV, or npy (records "
+            "without labels).",
             metavar="INPUT",
         ),
     ],

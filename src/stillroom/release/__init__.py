@@ -2,6 +2,14 @@
 
 from stillroom.release.bundle import write_bundle
 from stillroom.release.made import Evaluation, Made
+from stillroom.release.model import LinearModel, ReleasedModel
 from stillroom.release.verifier import verify_bundle
 
-__all__ = ["Evaluation", "Made", "verify_bundle", "write_bundle"]
+__all__ = [
+    "Evaluation",
+    "LinearModel",
+    "Made",
+    "ReleasedModel",
+    "verify_bundle",
+    "write_bundle",
+]

@@ -19,12 +19,11 @@ from stillroom.release.files import (
     MODEL,
     ONNX,
     RECIPE,
-    sha256,
     to_bytes,
 )
 from stillroom.release.made import Made
 from stillroom.release.manifest import make_manifest
-from stillroom.release.onnx_model import build_onnx
+from stillroom.release.model import checked_onnx
 from stillroom.release.verifier import verify_bundle
 
 
@@ -45,10 +44,11 @@ def write_bundle(made: Made, folder: Path | str, key: bytes | None = None) -> di
     """
     folder = Path(folder)
     _refuse_unless_empty(folder)
-    contents = {MODEL: _safetensors(made), ONNX: build_onnx(made), RECIPE: made.recipe.encode()}
-    certificate = certify(made, {name: sha256(content) for name, content in contents.items()})
+    onnx = checked_onnx(made.model, made.classes)
+    contents = {MODEL: _safetensors(made), ONNX: onnx, RECIPE: made.recipe.encode()}
+    certificate = certify(made, contents)
     contents[CERTIFICATE] = to_bytes(certificate)
-    contents[CARD] = card_html(certificate).encode()
+    contents[CARD] = card_html(certificate, made.samples).encode()
     manifest = make_manifest(contents, key)
     try:
         _write(folder, {**contents, MANIFEST: to_bytes(manifest)}, certificate["status"])
@@ -63,13 +63,11 @@ def write_bundle(made: Made, folder: Path | str, key: bytes | None = None) -> di
 
 
 def _safetensors(made: Made) -> bytes:
-    import numpy as np
     from safetensors.numpy import save
 
-    about = {"features": made.features, "shape": made.shape, "classes": made.classes}
-    weights = np.ascontiguousarray(made.weights, dtype=np.float32)
+    about = {"about": made.model.about, "shape": made.model.shape, "classes": made.classes}
     # One entry: the order of several is not fixed, and equal models should be equal files.
-    return bytes(save({"weights": weights}, metadata={"stillroom": json.dumps(about)}))
+    return bytes(save(made.model.tensors(), metadata={"stillroom": json.dumps(about)}))
 
 
 def _refuse_unless_empty(folder: Path) -> None:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy.typing as npt
+
 from stillroom.release.card_parts import (
     RELATIONS,
     UNITS,
@@ -14,6 +16,8 @@ from stillroom.release.card_parts import (
     epsilon,
     figures,
     listed,
+    model_table,
+    sample_sheet,
     section,
     text,
     totals,
@@ -37,19 +41,26 @@ _PURPOSES = {
 }
 
 
-def card_html(certificate: Mapping[str, Any]) -> str:
+def card_html(certificate: Mapping[str, Any], samples: npt.NDArray[Any] | None = None) -> str:
     """The page for a certificate.
 
     Guarantee: no script, nothing loaded from elsewhere; all text of others is escaped; every
     epsilon is rounded up.
+
+    Args:
+        certificate: what the page says.
+        samples: pictures drawn from a sanitised sketch, as in `Made`.
     """
     parts = [
         _banner(certificate),
         _three_epsilons(certificate),
         _meaning(certificate),
+        model_table(certificate),
         _quality(certificate),
         _protection(certificate),
+        _public_knowledge(certificate),
         _warnings(certificate),
+        "" if samples is None else sample_sheet(samples),
         figures(certificate),
         totals(certificate),
         assumptions(certificate),
@@ -67,12 +78,10 @@ def card_html(certificate: Mapping[str, Any]) -> str:
 
 
 def _banner(certificate: Mapping[str, Any]) -> str:
-    model = certificate["model"]
     title = (
         "<header><p>stillroom privacy card</p>"
         f"<h1>Method {text(certificate['method'])}, {text(certificate['mode'])} mode</h1>"
-        f"<p>{len(model['classes'])} classes, {model['parameters']:,} parameters, features: "
-        f"{text(model['features'])}. Made as "
+        "<p>Made as "
         f"{text(_PURPOSES.get(certificate['purpose'], certificate['purpose']))}.</p></header>"
     )
     if certificate["status"] == "valid":
@@ -157,16 +166,27 @@ def _protection(certificate: Mapping[str, Any]) -> str:
     ]
     if not any(line["unit"] == "person" for line in certificate["guarantees"]):
         open_things.append("a person who has several records among the data, as one person")
-    known = certificate["public_knowledge"]
     body = [
         '<div class="tiles"><div class="tile"><h3>Protected</h3>',
         listed(map(text, units)) if units else "<p>Nothing is proven.</p>",
         '</div><div class="tile"><h3>Not protected</h3>',
         listed(map(text, open_things)),
         "</div></div>",
-        "<p>Public knowledge used: " + ("; ".join(map(text, known)) or "none") + ".</p>",
     ]
     return section("What is protected and what is not", *body)
+
+
+def _public_knowledge(certificate: Mapping[str, Any]) -> str:
+    known = certificate["public_knowledge"]
+    if not known:
+        return section("Public knowledge used", "<p>None.</p>", kind="known")
+    return section(
+        "Public knowledge used",
+        listed(map(text, known)),
+        "<p>The model was made with these as well. They count as known to everyone, so the "
+        "guarantee does not cover them.</p>",
+        kind="known",
+    )
 
 
 def _warnings(certificate: Mapping[str, Any]) -> str:

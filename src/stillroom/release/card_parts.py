@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+import numpy.typing as npt
+
 from stillroom.gate.rounding import shown
 from stillroom.release.files import number
+from stillroom.release.samples import png, sheet
 
 UNITS = {
     "record": "one record",
@@ -66,6 +70,44 @@ def confusion(counts: Sequence[Sequence[int]], classes: Sequence[str]) -> str:
         '<div class="wide"><table class="confusion"><caption>One row a true class, one column the '
         f"model's answer</caption><thead><tr><th></th>{top}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def model_table(certificate: Mapping[str, Any]) -> str:
+    """What was released."""
+    model = certificate["model"]
+    row = (
+        text(model["about"]),
+        f"{len(model['classes'])}",
+        " x ".join(text(size) for size in model["shape"]),
+        f"{model['parameters']:,}",
+        file_size(model["size"]),
+    )
+    head = ("what it is", "classes", "one record", "parameters", "size of model.onnx")
+    return section("The model", table(head, [row]))
+
+
+def file_size(count: int) -> str:
+    """A number of bytes for people.
+
+    >>> file_size(950), file_size(40_709), file_size(12_485_514)
+    ('950 bytes', '40.7 kB', '12.5 MB')
+    """
+    if count < 1000:
+        return f"{count} bytes"
+    return f"{count / 1e3:,.1f} kB" if count < 1e6 else f"{count / 1e6:,.1f} MB"
+
+
+def sample_sheet(samples: npt.NDArray[Any]) -> str:
+    """Pictures drawn from a sanitised sketch, and a plain word that they are nobody's records."""
+    picture = b64encode(png(sheet(samples))).decode()
+    many = f"{len(samples)} picture{'s' if len(samples) != 1 else ''}"
+    return section(
+        "Drawn from the private sketch: no real records",
+        f'<img class="sheet" alt="{many} drawn from the private sketch" '
+        f'src="data:image/png;base64,{picture}">',
+        "<p>These pictures were made up from noisy class statistics that came through the gate; "
+        "their price is part of the epsilon above. None of them is anyone's record.</p>",
     )
 
 

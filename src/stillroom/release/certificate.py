@@ -1,6 +1,6 @@
 """The certificate: what was drawn, what that costs whom, and what the figure rests on.
 
-Schema version 1. `guarantees` has one line a (unit, relation, delta), priced over all events of the
+Schema version 2. `guarantees` has one line a (unit, relation, delta), priced over all events of the
 release's blocks together; `headline` is the line of the recipe; `blocks` says what was reserved,
 drawn and lost; `data_set` is what everything so far has cost the same records (L6).
 """
@@ -20,17 +20,20 @@ from stillroom.gate.events import Line, lines_from_json, lines_to_json
 from stillroom.gate.ledger import Ledger
 from stillroom.gate.ledger.store import Row
 from stillroom.gate.ledger.verify import lost_draws
-from stillroom.release.files import BOUND, CERTIFICATE, digest, spelled
+from stillroom.release.files import BOUND, CERTIFICATE, ONNX, digest, sha256, spelled
 from stillroom.release.made import Evaluation, Made, check_assumptions
 from stillroom.vocabulary import Guarantee, Pair, Relation
 
 FORMAT = "stillroom certificate"
-VERSION = 1
-_PARTS = ("dp-accounting", "numpy", "scipy", "onnx", "onnxruntime", "safetensors")
+VERSION = 2
+_PARTS = (
+    *("dp-accounting", "numpy", "scipy", "numba", "torch", "opacus"),
+    *("onnx", "onnxruntime", "safetensors"),
+)
 _PUBLISHED = {"direct": "none: DP-SGD has its own theorem"}
 
 
-def certify(made: Made, hashes: Mapping[str, str]) -> dict[str, Any]:
+def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
     """The certificate of a release, from what its ledger really recorded.
 
     Guarantee: each epsilon is the price of every event of the release's blocks, lost ones included.
@@ -38,7 +41,7 @@ def certify(made: Made, hashes: Mapping[str, str]) -> dict[str, Any]:
 
     Args:
         made: the release.
-        hashes: SHA-256 of the model's files and the recipe, by file name.
+        contents: the model's files and the recipe, by file name.
 
     Raises:
         DoesNotVerify: an assumption failed, a draw has no block, or more was drawn than reserved.
@@ -75,11 +78,12 @@ def certify(made: Made, hashes: Mapping[str, str]) -> dict[str, Any]:
         "unprotected": _unprotected(made.evaluation),
         "warnings": list(made.warnings),
         "model": {
-            "features": made.features,
-            "shape": list(made.shape),
+            "about": made.model.about,
+            "shape": list(made.model.shape),
             "classes": list(made.classes),
-            "parameters": int(made.weights.size),
-            "files": {name: hashes[name] for name in BOUND},
+            "parameters": made.model.parameters,
+            "size": len(contents[ONNX]),
+            "files": {name: sha256(contents[name]) for name in BOUND},
         },
         "versions": _versions(),
     }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput, DoesNotVerify
-from stillroom.features import FEATURES
 from stillroom.gate import Ledger
+from stillroom.release.model import ReleasedModel
+from stillroom.release.samples import check_samples
 from stillroom.vocabulary import Unit, check_delta
 
 TUNING = ("none", "public", "charged", "undeclared")
@@ -39,14 +41,12 @@ class Evaluation:
 class Made:
     """A finished model with everything its certificate has to say.
 
-    Assumes: `weights` saw nothing of the sensitive records but what `blocks` paid for.
+    Assumes: `model` and `samples` saw nothing of the sensitive records but what `blocks` paid for.
 
     Args:
         method: the method's name.
         mode: certified or as-published.
-        weights: one row a class, one column a feature.
-        features: the name of the fixed feature step.
-        shape: the shape of one record.
+        model: what is released; a `LinearModel`, a `TorchModel`, or anything alike.
         classes: the names of the classes.
         recipe: the recipe's text.
         ledger: the ledger of the sensitive data.
@@ -58,6 +58,8 @@ class Made:
         public_knowledge: what public things were used.
         evaluation: how good the model is, if that was measured.
         warnings: further sentences a reader of the certificate must see.
+        samples: pictures drawn from a sanitised sketch, for the card: (n, H, W) or (n, H, W, 3),
+            uint8, or floats from 0 to 1.
 
     Raises:
         BadInput: the parts do not fit together.
@@ -66,9 +68,7 @@ class Made:
 
     method: str
     mode: str
-    weights: npt.NDArray[np.float32]
-    features: str
-    shape: tuple[int, ...]
+    model: ReleasedModel
     classes: tuple[str, ...]
     recipe: str
     ledger: Ledger
@@ -80,24 +80,22 @@ class Made:
     public_knowledge: tuple[str, ...]
     evaluation: Evaluation | None
     warnings: tuple[str, ...] = ()
+    samples: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        if self.features not in FEATURES:
-            raise _unfit(
-                f"unknown features {self.features!r}", f"use one of: {', '.join(FEATURES)}"
-            )
         if self.tuning not in TUNING:
             raise _unfit(f"unknown tuning {self.tuning!r}", f"use one of: {', '.join(TUNING)}")
-        width = FEATURES[self.features](np.zeros((1, *self.shape), np.float32)).shape[1]
-        if self.weights.shape != (len(self.classes), width):
+        if self.model.outputs != len(self.classes):
             raise _unfit(
-                f"the weights are {self.weights.shape}, the classes and features ask for "
-                f"{(len(self.classes), width)}",
-                "hand over the weights that belong to these features and classes",
+                f"the model gives {self.model.outputs} scores a record, there are "
+                f"{len(self.classes)} classes",
+                "hand over the model that belongs to these classes",
             )
-        if not np.isfinite(self.weights).all():
+        if not all(np.isfinite(tensor).all() for tensor in self.model.tensors().values()):
             raise _unfit("the weights are not all finite numbers", "lower the learning rate")
+        if self.samples is not None:
+            check_samples(self.samples)
         check_assumptions(self.assumptions, "assumptions")
 
 

@@ -15,6 +15,9 @@ from stillroom.release.manifest import parsed, read_files
 Labels = npt.NDArray[np.int64]
 Logits = npt.NDArray[np.float32]
 
+TOGETHER = 256
+"""Records run at once: a network's inner layers can be a thousand times as large as a record."""
+
 
 def predict(folder: Path, x: npt.NDArray[Any]) -> tuple[Labels, Logits]:
     """The labels and logits a bundle's model gives to records.
@@ -64,12 +67,17 @@ def classes_of(folder: Path) -> tuple[str, ...]:
 
 
 def read_records(name_or_path: str, classes: tuple[str, ...]) -> npt.NDArray[Any]:
-    """Records of a data set by name, or of a file; a .npy file holds records without labels.
+    """Records of a data set by name, of a file or of a folder; a .npy file has no labels.
+
+    Args:
+        name_or_path: the data set, file or folder.
+        classes: those of the model; what a file or folder says of its own is read as these.
 
     Raises:
         BadInput: nothing is found, or it cannot be read.
     """
-    from stillroom.data.store import load_parts
+    from stillroom.data.catalogue import KNOWN
+    from stillroom.data.store import home, imported, load_parts
 
     path = Path(name_or_path)
     if path.suffix == ".npy" and path.is_file():
@@ -86,7 +94,8 @@ def read_records(name_or_path: str, classes: tuple[str, ...]) -> npt.NDArray[Any
             )
         return x
     # A data set by name knows its classes; only how many there are must agree.
-    parts = load_parts(name_or_path, classes if path.is_file() else None)
+    own = path.exists() and name_or_path not in (*KNOWN, *imported(home()))
+    parts = load_parts(name_or_path, classes if own else None)
     return np.concatenate([part.x for part in parts.values()])
 
 
@@ -108,5 +117,9 @@ def run_onnx(content: bytes, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    logits, labels = session.run(["logits", "label"], {"x": x})
-    return np.asarray(logits), np.asarray(labels)
+    answers = [
+        session.run(["logits", "label"], {"x": x[start : start + TOGETHER]})
+        for start in range(0, len(x), TOGETHER)
+    ]
+    logits, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+    return logits, labels

@@ -2,7 +2,7 @@
 
 CSS = """
 :root { --ink: #1f2a33; --soft: #5b6873; --line: #d9dfe3; --paper: #fff; --ground: #f3f5f4;
-  --green: #2e7d50; --amber: #b7791f; --red: #b3392b; }
+  --green: #2e7d50; --amber: #b7791f; --red: #b3392b; --blue: #2b6cb0; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
@@ -16,6 +16,9 @@ p { margin: .4rem 0; }
 section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;
   padding: 1.2rem 1.4rem; margin: 1rem 0; }
 section.watch { border-left: 6px solid var(--amber); }
+section.known { border-left: 6px solid var(--blue); }
+section.known li { font-weight: 600; }
+.sheet { display: block; width: 100%; max-width: 36rem; image-rendering: pixelated; }
 .alarm { background: var(--red); color: #fff; border-radius: 10px; padding: 1rem 1.4rem; }
 .tiles { display: flex; flex-wrap: wrap; gap: 1rem; }
 .tile { flex: 1 1 14rem; border: 1px solid var(--line); border-radius: 8px; padding: .9rem 1rem; }

@@ -16,7 +16,7 @@ from stillroom.gate import mechanisms
 from stillroom.gate.accounting import fold
 from stillroom.gate.events import Line, lines_from_json
 from stillroom.release.certificate import FORMAT, VERSION, headline, price_all
-from stillroom.release.files import BOUND, CARD, CERTIFICATE, digest, number, sha256
+from stillroom.release.files import BOUND, CARD, CERTIFICATE, ONNX, digest, number, sha256
 from stillroom.release.keys import read_public
 from stillroom.release.made import check_assumptions
 from stillroom.release.manifest import check_signature, does_not, parsed, read_files
@@ -59,6 +59,8 @@ def verify_bundle(folder: Path | str, key: Path | str | None = None) -> dict[str
         for name in BOUND:
             if certificate["model"]["files"][name] != sha256(contents[name]):
                 raise does_not(place, f"certificate.json belongs to another {name}")
+        if certificate["model"]["size"] != len(contents[ONNX]):
+            raise does_not(place, f"certificate.json states another size of {ONNX}")
         if certificate["digest"].encode() not in contents[CARD]:
             raise does_not(folder / CARD, "card.html belongs to another certificate")
         return {**_check(certificate, place), "signature": signature}
@@ -92,6 +94,7 @@ def _check(certificate: Mapping[str, Any], place: Path) -> dict[str, Any]:
         "method": certificate["method"],
         "mode": certificate["mode"],
         "purpose": certificate["purpose"],
+        "model": {name: certificate["model"][name] for name in ("about", "parameters", "size")},
         "headline": top,
         "guarantees": [
             {**stated[true["for"], true["delta"]], "priced_again": true["epsilon"]}

@@ -1,0 +1,177 @@
+"""A torch network as a released model; the only module of this room that needs torch."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from stillroom.engine.workers import one_thread
+from stillroom.errors import BadInput
+from stillroom.models import parameter_count
+from stillroom.release.linear_graph import IR_VERSION
+from stillroom.release.predict import TOGETHER
+
+_OPSET = 18
+"""The oldest that the exporter writes without converting."""
+_LEFT_OUT = ("doc_string", "metadata_props", "value_info")
+"""Where the exporter puts stack traces with the paths of this machine; a graph runs without."""
+
+
+class TorchModel:
+    """A network from raw float32 records to logits, as it was when it was handed over.
+
+    Assumes: without its state dict the network tells nothing about sensitive records.
+
+    Args:
+        network: takes records (N, *shape) and gives (N, classes); copied, and used in eval mode.
+        shape: of one record as it is stored in a data set.
+        about: what kind of model it is, in one line.
+
+    Raises:
+        BadInput: the network does not give one row of scores a record.
+
+    >>> layers = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+    >>> model = TorchModel(layers, (8, 8), "one linear layer")
+    >>> model.outputs, model.parameters, sorted(model.tensors())
+    (3, 195, ['1.bias', '1.weight'])
+    """
+
+    def __init__(self, network: nn.Module, shape: tuple[int, ...], about: str) -> None:
+        self.shape = tuple(int(size) for size in shape)
+        self.about = about
+        self._network = copy.deepcopy(network).cpu().float().eval().requires_grad_(False)
+        self.outputs = self._count_outputs()
+
+    @property
+    def parameters(self) -> int:
+        """How many trained numbers it has."""
+        return parameter_count(self._network)
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """The state dict, buffers included."""
+        state = self._network.state_dict()
+        return {name: tensor.contiguous().numpy().copy() for name, tensor in state.items()}
+
+    def logits(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """The scores of records, by torch on one thread."""
+        records = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+        with one_thread(), torch.no_grad():
+            parts = [self._network(some) for some in torch.split(records, TOGETHER)]
+        scores: npt.NDArray[np.float32] = torch.cat(parts).numpy()
+        return scores
+
+    def onnx(self, classes: tuple[str, ...]) -> bytes:
+        """The ONNX file: weights inside, nothing in it from the machine it was written on.
+
+        Raises:
+            BadInput: the network has a part that ONNX cannot say.
+        """
+        from onnx import checker, helper
+
+        model = self._exported()
+        _strip(model)
+        model.ir_version = IR_VERSION
+        model.producer_name, model.producer_version = "stillroom", ""
+        model.graph.name = "stillroom"
+        helper.set_model_props(model, {"classes": json.dumps(list(classes))})
+        checker.check_model(model, full_check=True)
+        content: bytes = model.SerializeToString(deterministic=True)
+        return content
+
+    def _exported(self) -> Any:
+        # Three records: one would be taken for a constant.
+        example = torch.zeros(3, *self.shape)
+        try:
+            with one_thread(), torch.no_grad(), _quiet_exporter():
+                program = torch.onnx.export(
+                    _Labelled(self._network).eval(),
+                    (example,),
+                    input_names=["x"],
+                    output_names=["logits", "label"],
+                    dynamic_shapes=({0: torch.export.Dim("N", min=1)},),
+                    opset_version=_OPSET,
+                    dynamo=True,
+                    external_data=False,
+                    verbose=False,
+                )
+        except Exception as error:
+            raise BadInput(
+                f"the network cannot be written as ONNX ({type(error).__name__})",
+                where="model.onnx",
+                why="whoever receives the model runs it without torch",
+                remedy="build it of layers that torch.onnx.export knows, for any number of records",
+            ) from error
+        assert program is not None
+        return program.model_proto
+
+    def _count_outputs(self) -> int:
+        try:
+            with one_thread(), torch.no_grad():
+                scores = self._network(torch.zeros(2, *self.shape))
+        except Exception as error:
+            raise BadInput(
+                f"the network cannot read records of shape {self.shape} ({type(error).__name__})",
+                where="model",
+                why="a released model takes records as they are stored",
+                remedy="put `AsPictures` in front of it, or give the shape it takes",
+            ) from error
+        given = tuple(scores.shape) if isinstance(scores, torch.Tensor) else ()
+        if len(given) != 2 or given[0] != 2:
+            raise BadInput(
+                "the network does not give one row of scores a record",
+                where="model",
+                why="each record needs one score a class",
+                remedy="end it with a linear layer and return its result alone",
+            )
+        return given[1]
+
+
+class _Labelled(nn.Module):
+    """A network that says the label as well."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = self.network(x)
+        return scores, scores.argmax(dim=1)
+
+
+@contextmanager
+def _quiet_exporter() -> Iterator[None]:
+    """Without the exporter's remarks: on packages nobody asked for, on its own old code.
+
+    Where it fails it prints the graph and the file names; the error says enough.
+    """
+    before, said = logging.root.manager.disable, io.StringIO()
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stdout(said), redirect_stderr(said), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _strip(message: Any) -> None:
+    """Remove every remark from an ONNX message and all it holds."""
+    for field, value in message.ListFields():
+        if field.name in _LEFT_OUT:
+            message.ClearField(field.name)
+        elif hasattr(value, "ListFields"):
+            _strip(value)
+        elif field.message_type is not None:
+            for part in value:
+                _strip(part)
