@@ -16,8 +16,11 @@ from torch.nn import functional as F
 ORIENTATIONS = 8
 _SIDE = 9
 _SIGMA, _FREQUENCY, _SLANT = 0.8, 3 * math.pi / 4, 0.5
+_FLOOR = 1e-6
+"""Keeps the root differentiable; a thousandth is below one step of eight bits."""
+MAPS = 1 + 2 * ORIENTATIONS + ORIENTATIONS**2
 _GROUP = 3
-"""Maps normalised together: 1 + 8 + 8 + 64 = 81 of them, 27 groups a channel."""
+"""Maps normalised together, within a record."""
 
 
 class Scattering(nn.Module):
@@ -25,16 +28,23 @@ class Scattering(nn.Module):
 
     Guarantee: a picture's maps depend on that picture alone.
 
+    Args:
+        channels: of a picture.
+
     >>> Scattering()(torch.zeros(2, 1, 28, 28)).shape
     torch.Size([2, 81, 7, 7])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, channels: int = 1) -> None:
         super().__init__()
+        self._groups = channels * MAPS // _GROUP
         real, imaginary = morlet_bank()
-        self.register_buffer("real", real, persistent=False)
-        self.register_buffer("imaginary", imaginary, persistent=False)
-        self.register_buffer("average", gaussian_window(), persistent=False)
+        self.real: Tensor
+        self.imaginary: Tensor
+        self.average: Tensor
+        self.register_buffer("real", real)
+        self.register_buffer("imaginary", imaginary)
+        self.register_buffer("average", gaussian_window())
 
     def maps(self, pictures: Tensor) -> Tensor:
         """The averaged moduli, before normalisation."""
@@ -51,8 +61,7 @@ class Scattering(nn.Module):
         return averaged.reshape(count, channels * averaged.shape[1], *averaged.shape[2:])
 
     def forward(self, pictures: Tensor) -> Tensor:
-        maps = self.maps(pictures)
-        return F.group_norm(maps, maps.shape[1] // _GROUP)
+        return F.group_norm(self.maps(pictures), self._groups)
 
     def _modulus(self, maps: Tensor) -> Tensor:
         """Each map through each wavelet, and the length of the complex answer."""
@@ -62,7 +71,7 @@ class Scattering(nn.Module):
             count * depth, 1, high + 2 * edge, wide + 2 * edge
         )
         real, imaginary = F.conv2d(padded, self.real), F.conv2d(padded, self.imaginary)
-        modulus = torch.sqrt(real * real + imaginary * imaginary + 1e-12)
+        modulus = torch.sqrt(real * real + imaginary * imaginary + _FLOOR)
         return modulus.reshape(count, depth * ORIENTATIONS, high, wide)
 
 
