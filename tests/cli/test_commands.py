@@ -181,7 +181,7 @@ def test_release_from_the_command_line(tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(
         "[data]\nsource = 'digits'\npublic_size = 1440\ntest_is_public = true\n"
-        "[training]\nfeatures = 'pixels'\nsteps = 5\n[privacy]\nepsilon = 1.0\n"
+        "[features]\nname = 'pixels'\n[training]\nsteps = 5\n[privacy]\nepsilon = 1.0\n"
     )
     ledger, bundle = tmp_path / "ledger.sqlite", tmp_path / "out"
     assert "data.public_size" in stillroom("recipe", "explain", recipe)

@@ -44,7 +44,7 @@ def test_shares_mean_what_is_written():
         (SMALL + "[training]\nsteps = 0", "training.steps"),
         (SMALL + "[training]\nrate = 'half'", "training.rate"),
         (SMALL + "[training]\nrate = true", "training.rate"),
-        (SMALL + "[training]\nfeatures = 'eyes'", "no features 'eyes'"),
+        (SMALL + "[features]\nname = 'eyes'", "no features 'eyes'"),
         (SMALL + "[training]\nmomentum = 1.0", "training.momentum"),
         (SMALL.replace("epsilon = 2", "epsilon = 0"), "privacy.epsilon"),
         (SMALL.replace("epsilon = 2", "epsilon = nan"), "privacy.epsilon"),
@@ -59,6 +59,74 @@ def test_faults_name_their_place(text, says):
         parse(text)
     assert says in caught.value.what
     assert caught.value.remedy
+
+
+NETWORK = SMALL + "[training]\nmodel = 'student-10k'\n"
+SKETCH = "[sketch]\nmu = '1/10'\n"
+PERSON = SMALL.replace("[privacy]", "unit = 'person'\n[privacy]")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (SMALL + "[features]\nname = 'eyes'", "no features 'eyes'"),
+        (NETWORK + "[features]\nname = 'edges'", "looks at the pictures themselves"),
+        (NETWORK + "[features]\nsize = 32", "looks at the pictures themselves"),
+        (SMALL + "[training]\nema = 0.9", "training.ema: only for a network"),
+        (SMALL + "[training]\nviews = 2\nshift = 1", "training.shift, training.views: only for"),
+        (SMALL + "[training]\nmirror = true", "training.mirror: only"),
+        (SMALL + "[training]\nghost = true", "training.ghost: only"),
+        (SMALL + "[training]\nweights = 'a'", "training.weights: only"),
+        (SMALL + "[training]\npublic_source = 'a'", "training.public_source: only"),
+        (NETWORK + "normalise = true", "clips, not normalise"),
+        (NETWORK + "average_from = 3", "ema, not average_from"),
+        (SMALL + "[features]\nname = 'pixels'\nsize = 32", "features.size belongs to a backbone"),
+        (SMALL + "[features]\nname = 'scattering'\nsize = 32", "features.size belongs"),
+        (SMALL + "[features]\nname = 'package:net'", "a backbone to a features.size"),
+        (SMALL + "[features]\nname = 'scattering'\ncomponents = 9", "belong together"),
+        (SMALL + "[features]\nname = 'scattering'\nfitted_on = 'digits'", "belong together"),
+        (SMALL + "[features]\ncomponents = 9\nfitted_on = 'digits'", "`edges` is used as it is"),
+        (
+            SMALL + "[features]\nname = 'scattering'\ncomponents = 9\nfitted_on = 'sketch'",
+            "there is no [sketch]",
+        ),
+        (SMALL + "[student]\nepochs = 2", "learns from a [sketch]"),
+        (PERSON + "[training]\nmodel = 'student-10k'", "protect records, not persons"),
+        (PERSON + SKETCH, "protect records, not persons"),
+        (SMALL + SKETCH.replace("1/10", "0"), "sketch.mu"),
+        (SMALL + "[sketch]\ncentres = 2", "sketch.mu: is missing"),
+        (SMALL + SKETCH + "center = 2", "nearest known one is 'centres'"),
+        (SMALL + SKETCH + "[student]\nepoch = 2", "nearest known one is 'epochs'"),
+    ],
+)
+def test_keys_that_do_not_go_together(text, says):
+    with pytest.raises(BadInput) as caught:
+        parse(text)
+    assert says in caught.value.what
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NETWORK + "ema = 0.9\nviews = 2\nshift = 1\nmirror = true\n[features]\nfull_scale = 16",
+        NETWORK + SKETCH + "[student]\n",
+        SMALL + SKETCH,
+        SMALL + SKETCH + "[features]\nname = 'scattering'\ncomponents = 9\nfitted_on = 'sketch'",
+        SMALL + "[features]\nname = 'package.module:net'\nsize = 32",
+        PERSON,
+    ],
+)
+def test_keys_that_go_together(text):
+    recipe = parse(text)
+    assert all(about for _, _, _, about in explain(recipe))
+
+
+def test_several_misfits_are_named_at_once():
+    with pytest.raises(BadInput) as caught:
+        parse(PERSON + SKETCH + "[training]\nema = 0.9")
+    for place in ("training.ema", "data.unit"):
+        assert place in caught.value.what
 
 
 def test_all_faults_are_named_at_once():
@@ -94,7 +162,7 @@ def csv(path, rows, header="a,b,who,label"):
 def file_recipe(extra="") -> Recipe:
     return parse(
         "[data]\nsource = 'visits.csv'\nclasses = ['well', 'ill']\npublic_size = 4\n"
-        f"person_column = 'who'\n{extra}[training]\nfeatures = 'pixels'\n[privacy]\nepsilon = 2\n"
+        f"person_column = 'who'\n{extra}[features]\nname = 'pixels'\n[privacy]\nepsilon = 2\n"
     )
 
 

@@ -30,8 +30,9 @@ RECIPE = """
 source = "digits"
 test_is_public = {public}
 public_size = 1440
+[features]
+name = "pixels"
 [training]
-features = "pixels"
 steps = {steps}
 [privacy]
 epsilon = {epsilon}
@@ -134,7 +135,7 @@ def persons_recipe(folder, unit):
     file.write_text(
         "[data]\nsource = 'visits.csv'\nclasses = 2\nperson_column = 'who'\npublic_size = 70\n"
         f"unit = '{unit}'\nmax_records_per_person = 3\ntest_is_public = true\n"
-        "[training]\nfeatures = 'pixels'\nsteps = 10\n[privacy]\nepsilon = 3\n"
+        "[features]\nname = 'pixels'\n[training]\nsteps = 10\n[privacy]\nepsilon = 3\n"
     )
     return file
 

@@ -366,28 +366,43 @@ from stillroom.private import Ensemble, EnsemblePlan
 Ensemble.train(
     digits(),
     None,
-    EnsemblePlan(40, "a test", 70, stack=2),
-    engine=Engine("serial"),
+    EnsemblePlan(*eval(sys.argv[2]), **eval(sys.argv[3])),
+    engine=Engine(*eval(sys.argv[4])),
     folder=Path(sys.argv[1]),
     on_done=lambda done, total: time.sleep(0.2),
 )
 """
 
 
-def test_a_killed_run_goes_on_where_it_was(tmp_path):
-    plan = EnsemblePlan(40, "a test", 70, stack=2)
-    run = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
+@pytest.mark.parametrize(
+    ("size", "options", "engine"),
+    [
+        pytest.param((40, "a test", 70), {"stack": 2}, ("serial",), id="40 ridge"),
+        pytest.param(
+            (250, "a test", 30),
+            {"teacher": "student-10k", "epochs": 4},
+            ("loky", 2),
+            id="250 networks",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_killed_run_goes_on_where_it_was(tmp_path, size, options, engine):
+    plan = EnsemblePlan(*size, **options)
+    total = plan.count // plan.stack if plan.teacher == "ridge" else plan.count
+    words = [str(tmp_path), repr(size), repr(options), repr(engine)]
+    run = subprocess.Popen([sys.executable, "-c", KILLED, *words], start_new_session=True)
     try:
         while len(list(tmp_path.glob("*.safetensors"))) < 3:
             assert run.poll() is None, "the run ended before it could be killed"
             time.sleep(0.01)
     finally:
-        os.kill(run.pid, signal.SIGKILL)
+        os.killpg(run.pid, signal.SIGKILL)
         run.wait()
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
-    assert 3 <= len(before) < 20
-    resumed = trained(DIGITS, plan, folder=tmp_path)
+    assert 3 <= len(before) < total
+    resumed = Ensemble.train(DIGITS, None, plan, engine=Engine(*engine), folder=tmp_path)
     after = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
-    assert len(after) == 20
+    assert len(after) == total
     assert before.items() <= after.items()
     assert resumed.fingerprints() == trained(DIGITS, plan).fingerprints()

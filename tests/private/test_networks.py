@@ -18,7 +18,8 @@ from stillroom.errors import BadInput, NotSanitised, NumericalDoubt
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger
 from stillroom.models.augmentation import Augment
 from stillroom.models.flat import flatten, trainable, unflatten
-from stillroom.private.networks import ASSUMPTIONS, NetworkClip, NetworkRecords
+from stillroom.private.network_clip import ASSUMPTIONS, NetworkClip
+from stillroom.private.networks import NetworkRecords
 from stillroom.public.network_descent import NetworkDescent
 from stillroom.vocabulary import Norm, SecretSample
 

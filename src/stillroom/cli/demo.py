@@ -19,8 +19,10 @@ test = "1/5"
 test_is_public = true    # measured exactly; the certificate lists it as unprotected
 public_size = 1440
 
+[features]
+name = "edges"
+
 [training]
-features = "edges"
 steps = 60
 rate = "1/2"
 clip = "1/2"

@@ -91,20 +91,27 @@ def follow(
 
 def show_cost(recipe_file: Path, json: bool) -> None:
     """Print what a recipe would draw and cost, without looking at any record."""
+    from collections import Counter
+
     from stillroom.cli.printing import print_json, table
     from stillroom.gate.rounding import shown
+    from stillroom.methods.costs import cost_of
     from stillroom.methods.recipe import read
-    from stillroom.methods.road import cost_of, seconds_a_step
+    from stillroom.methods.road import seconds_a_step
 
     recipe, _ = read(recipe_file)
     cost = cost_of(recipe, classes=10)
-    seconds = seconds_a_step(recipe) * recipe.training.steps
+    a_step = seconds_a_step(recipe)
+    seconds = None if a_step is None else float(f"{a_step * recipe.training.steps:.2g}")
+    draws: Counter[str] = Counter()
+    for mechanism, count in cost.wishes:
+        draws[mechanism.name] += count
     facts = {
         "epsilon": cost.epsilon,
         "delta": recipe.privacy.delta,
         "noise_multiplier": float(cost.multiplier),
-        "draws": {mechanism.name: count for mechanism, count in cost.wishes},
-        "seconds": round(seconds, 1),
+        "draws": dict(draws),
+        "seconds": seconds,
     }
     if json:
         print_json(facts)
@@ -116,7 +123,7 @@ def show_cost(recipe_file: Path, json: bool) -> None:
             ("certified epsilon", shown(cost.epsilon, 3)),
             ("delta", f"{recipe.privacy.delta:g}"),
             ("noise over clip", f"{float(cost.multiplier):g}"),
-            *((f"draws of {mechanism.name}", count) for mechanism, count in cost.wishes),
-            ("seconds, about", f"{seconds:.1f}"),
+            *((f"draws of {name}", count) for name, count in draws.items()),
+            ("seconds of steps, about", "depends on the network" if seconds is None else seconds),
         ],
     )

@@ -1,7 +1,8 @@
-"""Direct: a linear layer trained on the sensitive records themselves, by DP-SGD.
+"""Direct: a model trained on the sensitive records themselves, by DP-SGD.
 
-Abadi et al. 2016, Algorithm 1, on fixed public features, with the closed-form clipping of an outer
-product, integer sums and the gate's exact noise. At rate 1 it is full-batch gradient descent.
+Abadi et al. 2016, Algorithm 1, with the gate's exact noise: on a linear layer over fixed public
+features, with the closed-form clipping of an outer product and integer sums; or on a whole network,
+whose gradients Opacus clips. At rate 1 it is full-batch gradient descent.
 """
 
 from __future__ import annotations
@@ -9,13 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 from stillroom.errors import BadInput
 from stillroom.gate import GaussianSum
 from stillroom.gate.calibration import smallest_sigma
 from stillroom.private import Clip, LinearRecords
+from stillroom.private.network_clip import NetworkClip
 from stillroom.public import Descent
-from stillroom.vocabulary import RECORD, OpenGate, Pair, Unit
+from stillroom.vocabulary import (
+    RECORD,
+    Bounded,
+    Integers,
+    OpenGate,
+    Pair,
+    Sanitised,
+    SecretSample,
+    Unit,
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,7 @@ class Direct:
 
     steps: int
     rate: Fraction
-    clip: Clip
+    clip: Clip | NetworkClip
     public_size: int
     learning_rate: float = 8.0
     momentum: float = 0.9
@@ -63,6 +75,11 @@ class Direct:
                     why="the plan must be fixed before the first draw",
                     remedy="see the arguments of Direct",
                 )
+
+    @property
+    def divisor(self) -> float:
+        """The declared size of a batch, never the real one (E5)."""
+        return float(self.rate * self.public_size)
 
     def mechanism(self, width: int, multiplier: Fraction) -> GaussianSum:
         """The way through the gate: noise of `multiplier` clips on a sum of that width."""
@@ -117,22 +134,49 @@ def train(
     >>> bool(((pixels(data.x) @ weights.T).argmax(axis=1) == data.y).mean() > 0.7)
     True
     """
+    assert isinstance(plan.clip, Clip)
+    clip = plan.clip
     layer = Descent(
         records.classes,
         records.width // records.classes,
-        unit=plan.clip.unit,
-        divisor=float(plan.rate * plan.public_size),
+        unit=clip.unit,
+        divisor=plan.divisor,
         rate=plan.learning_rate,
         momentum=plan.momentum,
         average_from=plan.average_from,
     )
+    descend(
+        gate,
+        layer,
+        lambda secret, step: records.clipped_sum(layer.weights, clip, secret),
+        plan,
+        on_step,
+    )
+    return layer
+
+
+class Layer(Protocol):
+    """What moves along noisy sums."""
+
+    def step(self, noisy: Sanitised[Integers]) -> None:
+        """One step against a noisy gradient sum."""
+
+
+def descend(
+    gate: OpenGate,
+    layer: Layer,
+    clipped_sum: Callable[[SecretSample | None, int], Bounded],
+    plan: Direct,
+    on_step: Callable[[int], None],
+) -> None:
+    """Algorithm 1: sample, clip and sum, add noise, step; what was paid for before is replayed."""
     for noisy in gate.earlier():
         layer.step(noisy)
     planned = gate.count
     while gate.left:
+        step = planned - gate.left + 1  # counted before a sample uses it up
         secret = gate.poisson() if plan.rate < 1 else None
-        bounded = records.clipped_sum(layer.weights, plan.clip, secret)
+        bounded = clipped_sum(secret, step)
         noisy = gate.release(bounded)
         layer.step(noisy)
-        on_step(planned - gate.left)
-    return layer
+        on_step(step)

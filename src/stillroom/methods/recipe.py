@@ -6,12 +6,13 @@ import difflib
 import tomllib
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from stillroom.data import Dataset, Split
-from stillroom.data.store import load_parts
+from stillroom.data.catalogue import KNOWN
+from stillroom.data.store import home, imported, load_parts
 from stillroom.errors import BadInput
 from stillroom.features import FEATURES
 from stillroom.vocabulary import SMALLEST_DELTA
@@ -37,9 +38,9 @@ class _Part(BaseModel):
 class DataPart(_Part):
     """Which records, and which of them are public, sensitive and tested on."""
 
-    source: str = Field(description="a known name, an imported name, or a file")
+    source: str = Field(description="a known name, an imported name, a file or a folder")
     classes: int | list[str] | None = Field(
-        None, description="for a file: how many classes, or their names"
+        None, description="for a file or folder: how many classes, or their names"
     )
     labels: str | None = Field(None, description="for an IDX file: the file of its labels")
     id_column: str | None = Field(None, description="for a CSV file: the column of record ids")
@@ -63,10 +64,64 @@ class DataPart(_Part):
     )
 
 
-class TrainingPart(_Part):
-    """Method direct: gradient descent on a linear layer."""
+class FeaturesPart(_Part):
+    """What a linear layer looks at."""
 
-    features: str = Field("edges", description=f"one of: {', '.join(FEATURES)}")
+    name: str = Field(
+        "edges",
+        description=f"one of: {', '.join(FEATURES)}, scattering; or a public backbone as "
+        "package.module:callable",
+    )
+    full_scale: float = Field(
+        255.0, gt=0, allow_inf_nan=False, description="the largest value a pixel can have"
+    )
+    size: int | None = Field(
+        None, ge=8, description="for a backbone: the side its pictures are brought to"
+    )
+    components: int | None = Field(
+        None, ge=1, description="keep this many half-whitened directions; needs fitted_on"
+    )
+    fitted_on: str | None = Field(
+        None, description="where directions come from: a public data set's name, or sketch"
+    )
+
+
+class SketchPart(_Part):
+    """Class statistics released once, and pictures drawn from them."""
+
+    mu: Exact = Field(gt=0, description="how much it may tell; 1/10 alone is epsilon 0.34")
+    coefficients: int = Field(196, ge=1, description="of the cosine transform that are kept")
+    directions: int = Field(24, ge=1, description="along which classes may spread")
+    centres: int = Field(4, ge=1, description="of each class")
+    lloyd: int = Field(3, ge=1, description="steps of Lloyd's algorithm")
+    radius: Exact = Field(Fraction(10), gt=0, description="the largest norm of a picture")
+    residual: Exact = Field(Fraction(6), gt=0, description="the same around a centre")
+    sharpen: float = Field(0.8, ge=0, le=1, description="share of the samples with more contrast")
+    warp: float = Field(0.5, ge=0, le=1, description="share of the samples that are warped")
+    samples: int = Field(10_000, ge=100, description="pictures drawn to fit features on")
+
+
+class StudentPart(_Part):
+    """A network that sees samples of the sketch only, labelled by the private model."""
+
+    model: str = Field("student-50k", description="a name in the zoo, or package.module:callable")
+    samples: int = Field(40_000, ge=100, description="pictures drawn from the sketch")
+    epochs: int = Field(8, ge=1, description="passes over them")
+    batch: int = Field(128, ge=2, description="pictures a step")
+    learning_rate: float = Field(3e-3, gt=0, allow_inf_nan=False, description="the highest")
+    start_seed: int = Field(0, description="of weights, order and samples; never of noise")
+
+
+class TrainingPart(_Part):
+    """Method direct: gradient descent on a linear layer, or on a whole network."""
+
+    model: str = Field(
+        "linear", description="linear: over the features; else a network, over the pictures"
+    )
+    weights: str | None = Field(
+        None, description="for a network: public weights to start from, a file beside the recipe"
+    )
+    start_seed: int = Field(0, description="for a network: of its first weights and augmentation")
     steps: int = Field(60, ge=1, description="noisy gradient sums")
     rate: Exact = Field(Fraction(1, 2), description="the share of the records in a step")
     clip: Exact = Field(Fraction(1, 2), description="the largest norm of one record's gradient")
@@ -74,6 +129,30 @@ class TrainingPart(_Part):
     learning_rate: float = Field(8.0, gt=0, allow_inf_nan=False, description="length of a step")
     momentum: float = Field(0.9, ge=0, lt=1, description="how much of the last step goes on")
     average_from: int | None = Field(None, ge=0, description="average the weights after this step")
+    ema: float | None = Field(
+        None, ge=0, lt=1, description="for a network: how slowly averaged weights follow"
+    )
+    views: int = Field(1, ge=1, description="for a network: augmented views of each record")
+    shift: int = Field(0, ge=0, description="for a network: the farthest shift of a view")
+    mirror: bool = Field(False, description="for a network: whether views may be mirrored")
+    ghost: bool = Field(False, description="for a network: ghost clipping; pays for wide layers")
+    public_source: str | None = Field(
+        None, description="for a network: labelled public records, a known or imported name"
+    )
+    public_epochs: int = Field(
+        0, ge=0, description="for a network: passes over the public records before the first step"
+    )
+    public_share: float = Field(
+        0.5, ge=0, lt=1, description="for a network: how much of a step is the public gradient"
+    )
+
+
+class EnginePart(_Part):
+    """Where independent work runs."""
+
+    kind: Literal["serial", "loky", "ray", "dask"] = Field("loky", description="cores or a cluster")
+    workers: int | None = Field(None, ge=1, description="at a time; one a core by default")
+    address: str | None = Field(None, description="of the cluster, for ray and dask")
 
 
 class PrivacyPart(_Part):
@@ -109,17 +188,25 @@ class Recipe(_Part):
         "release", description="what the ledger is for"
     )
     data: DataPart
+    features: FeaturesPart = FeaturesPart()
     training: TrainingPart = TrainingPart()
+    sketch: SketchPart | None = Field(None, description="class statistics, released once")
+    student: StudentPart | None = Field(
+        None, description="hand over a network that saw samples of the sketch only"
+    )
+    engine: EnginePart = EnginePart()
     privacy: PrivacyPart
 
     def split(self, folder: Path) -> Split:
         """The records the recipe names, in their parts; file names are beside the recipe."""
         source = self.data.source
         beside = folder / source
-        named = {"id": self.data.id_column, "person": self.data.person_column}
-        columns = {role: column for role, column in named.items() if column}
+        named = source in KNOWN or source in imported(home())
+        found = beside.is_file() or (beside.is_dir() and not named)
+        roles = {"id": self.data.id_column, "person": self.data.person_column}
+        columns = {role: column for role, column in roles.items() if column}
         parts = load_parts(
-            str(beside) if beside.is_file() else source,
+            str(beside) if found else source,
             _given_classes(self.data.classes),
             labels=folder / self.data.labels if self.data.labels else None,
             columns=columns,
@@ -180,14 +267,61 @@ def parse(text: str, where: str = "recipe") -> Recipe:
             why="a run must be fixed by its recipe before anything is drawn",
             remedy="mend these lines; `stillroom recipe explain` shows every key and default",
         ) from None
-    if recipe.training.features not in FEATURES:
-        raise BadInput(
-            f"training.features: there are no features {recipe.training.features!r}",
-            where=where,
-            why="the model would not know what to look at",
-            remedy=f"use one of: {', '.join(FEATURES)}",
-        )
+    _refuse_misfits(recipe, where)
     return recipe
+
+
+def _refuse_misfits(recipe: Recipe, where: str) -> None:
+    """Keys that are fine by themselves and make no sense together."""
+    features, training = recipe.features, recipe.training
+    linear = training.model == "linear"
+    only_networks = {
+        "weights",
+        "ema",
+        "views",
+        "shift",
+        "mirror",
+        "ghost",
+        "public_source",
+        "public_epochs",
+    }
+    misplaced = sorted(only_networks & training.model_fields_set)
+    known = features.name in FEATURES or features.name == "scattering" or ":" in features.name
+    misfits = {
+        f"features.name: there are no features {features.name!r}; use one of: "
+        f"{', '.join(FEATURES)}, scattering, or package.module:callable": not known,
+        "features: a network looks at the pictures themselves": not linear
+        and bool(features.model_fields_set - {"full_scale"}),
+        f"training.{', training.'.join(misplaced)}: only for a network": linear and bool(misplaced),
+        "training.public_epochs: there is no public_source": training.public_epochs > 0
+        and training.public_source is None,
+        "training: a network has clips, not normalise; and ema, not average_from": not linear
+        and (training.normalise or training.average_from is not None),
+        "features.size belongs to a backbone, and a backbone to a features.size": (
+            features.size is None
+        )
+        != (":" not in features.name),
+        "features.components and features.fitted_on belong together": (features.components is None)
+        != (features.fitted_on is None),
+        f"features.components: `{features.name}` is used as it is": features.components is not None
+        and features.name in FEATURES,
+        "features.fitted_on: there is no [sketch]": features.fitted_on == "sketch"
+        and recipe.sketch is None,
+        "student: it learns from a [sketch], and there is none": recipe.student is not None
+        and recipe.sketch is None,
+        "data.unit: whole networks and sketches protect records, not persons": (
+            not linear or recipe.sketch is not None
+        )
+        and recipe.data.unit == "person",
+    }
+    found = [text for text, wrong in misfits.items() if wrong]
+    if found:
+        raise BadInput(
+            "; ".join(found),
+            where=where,
+            why="a run must be fixed by its recipe before anything is drawn",
+            remedy="mend these lines; `stillroom recipe explain` shows every key and default",
+        )
 
 
 def _fault(fault: Any) -> str:
@@ -204,10 +338,9 @@ def _fault(fault: Any) -> str:
 def _keys(place: tuple[int | str, ...]) -> list[str]:
     model: type[BaseModel] = Recipe
     for step in place:
-        found = model.model_fields[str(step)].annotation
-        assert isinstance(found, type)
-        assert issubclass(found, BaseModel)
-        model = found
+        annotation = model.model_fields[str(step)].annotation
+        kinds = [annotation, *get_args(annotation)]  # an optional part is a union with None
+        model = next(k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
     return list(model.model_fields)
 
 

@@ -6,114 +6,51 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stillroom.data import Dataset, Split
+from stillroom.data import Dataset, PublicPictures, Split
 from stillroom.errors import BadInput, BudgetExhausted
-from stillroom.features import FEATURES
-from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism, NoisyCounts, Passage
-from stillroom.gate.accounting import price
-from stillroom.gate.calibration import smallest_sigma
-from stillroom.methods.direct import Direct, train
+from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism, Passage
+from stillroom.methods.costs import cost_of, plan_of, sketch_of
+from stillroom.methods.learners import Learner, learner_of
 from stillroom.methods.recipe import Recipe, person_warnings, read
 from stillroom.methods.run import Run, begin_or_continue
-from stillroom.private import Clip, LinearPersons, LinearRecords, cap_records, confusion
-from stillroom.public import Descent
+from stillroom.private import Clip, LinearRecords, cap_records, confusion
+from stillroom.public import Mixture
 from stillroom.release import Evaluation, Made, verify_bundle, write_bundle
 from stillroom.release.keys import read_private
-from stillroom.vocabulary import Pair, Relation, Unit
+from stillroom.vocabulary import Integers, Unit
 
 LEAST_SIGNAL = 3.0
 """Noise alone exceeds it once in some hundred runs; the demo's models have 6 to 8."""
 
-NOMINAL_WIDTH = 10**6
-"""Weights assumed where the data have not been looked at; only the table error depends on it."""
-
-
 ASSUMPTIONS = {
-    "integer sums": "checked: every term's norm is compared with the clip in whole numbers",
-    "features of one record": "checked: fixed features, no statistic over several records",
     "unique ids": "checked: by the data set",
     "noise": "checked: operating-system randomness, recorded with the block",
     "public size": "assumed: declared in the recipe, not counted in the data",
 }
+SHOWN_SAMPLES = 100
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a recipe will draw and what that costs.
+def seconds_a_step(recipe: Recipe) -> float | None:
+    """How long a step takes here, tried on as many blank records as the recipe declares.
 
-    Args:
-        multiplier: noise over clip.
-        epsilon: certified, for the whole release.
-        wishes: the mechanisms and their counts.
+    None for a network: it depends on pictures that are not looked at before the release.
     """
-
-    multiplier: Fraction
-    epsilon: float
-    wishes: tuple[tuple[Mechanism, int], ...]
-
-
-def plan_of(recipe: Recipe) -> Direct:
-    """The recipe's numbers for the method."""
-    training = recipe.training
-    return Direct(
-        steps=training.steps,
-        rate=training.rate,
-        clip=Clip(training.clip, training.normalise),
-        public_size=recipe.data.public_size,
-        learning_rate=training.learning_rate,
-        momentum=training.momentum,
-        average_from=training.average_from,
-        unit=Unit(recipe.data.unit),
-    )
-
-
-def headline(recipe: Recipe) -> Pair:
-    """The pair the recipe's epsilon is for: one record, or one person, more or less."""
-    return Pair(Unit(recipe.data.unit), Relation.ADD_OR_REMOVE)
-
-
-def cost_of(recipe: Recipe, classes: int, width: int = NOMINAL_WIDTH) -> Cost:
-    """The least noise with which the whole release, its evaluation included, fits the recipe."""
-    plan, privacy, pair = plan_of(recipe), recipe.privacy, headline(recipe)
-    most = recipe.data.max_records_per_person if pair.unit is Unit.PERSON else 1
-    counts = NoisyCounts(privacy.evaluation_sigma, classes**2, most, pair.unit)
-    extra = [] if recipe.data.test_is_public else [(counts, 1)]
-    measured = [line for mechanism, count in extra for line in mechanism.lines(count)]
-    if measured and price(measured, pair).epsilon(privacy.delta) >= privacy.epsilon:
-        raise BadInput(
-            "the charged evaluation alone costs more than the recipe's epsilon",
-            where="privacy.evaluation_sigma",
-            why="nothing would be left for the training",
-            remedy="raise evaluation_sigma, or declare the test part public",
-        )
-    multiplier = smallest_sigma(
-        lambda noise: [*plan.mechanism(width, noise).lines(plan.steps), *measured],
-        privacy.epsilon,
-        privacy.delta,
-        pair,
-    )
-    sums = plan.mechanism(width, multiplier)
-    spent = price([*sums.lines(plan.steps), *measured], pair).epsilon(privacy.delta)
-    return Cost(multiplier, spent, ((sums, plan.steps), *extra))
-
-
-def seconds_a_step(recipe: Recipe) -> float:
-    """How long a step takes here, tried on as many blank records as the recipe declares."""
-    size = recipe.data.public_size
+    clip = plan_of(recipe).clip
+    if not isinstance(clip, Clip):
+        return None
+    size, width = recipe.data.public_size, recipe.features.components or 256
     blank = LinearRecords(
-        np.zeros((size, 256), dtype=np.float32), np.zeros(size, dtype=np.int64), 10
+        np.zeros((size, width), dtype=np.float32), np.zeros(size, dtype=np.int64), 10
     )
-    weights = np.zeros((10, 256), dtype=np.float32)
-    blank.clipped_sum(weights, plan_of(recipe).clip, None)  # the first one loads its kernels
+    weights = np.zeros((10, width), dtype=np.float32)
+    blank.clipped_sum(weights, clip, None)  # the first one loads its kernels
     start = time.perf_counter()
-    blank.clipped_sum(weights, plan_of(recipe).clip, None)
+    blank.clipped_sum(weights, clip, None)
     return (time.perf_counter() - start) * float(recipe.training.rate)
 
 
@@ -152,48 +89,77 @@ def release(
         return _finished(output, run_folder, text, signed=key is not None)
     with begin_or_continue(run_folder, text) as run:
         split = _capped(recipe, recipe.split(recipe_file.parent))
-        tell(f"features `{recipe.training.features}` of {split.sensitive}")
-        records = _records(recipe, split.sensitive)
+        data = split.sensitive
+        tell(f"looking at {data}")
+        learner = learner_of(recipe, split, recipe_file.parent, run.folder)
+        sketch = sketch_of(recipe, data.shape)
+        if recipe.student is not None:
+            from stillroom.methods.student import student_network
+
+            # A student that does not fit is found before anything is paid for.
+            student_network(recipe, data.shape, len(data.classes))
         with closing(_ledger(recipe, recipe_file.parent, split, run, budget)) as ledger:
             gate = Gate(ledger, *_protected(recipe, split))
             under = run.block_recipe(text)
             ways = gate.reopen(under)
             if ways is None:
                 tell("finding the least noise")
-                cost = cost_of(recipe, records.classes, records.width)
+                cost = cost_of(recipe, len(data.classes), learner.width, data.shape)
                 ways = _reserve(gate, cost.wishes, under, recipe.privacy.on_exhausted == "stop")
             run.remember(ledger.head())
+            training, *others = ways
+            mixture = None
+            if sketch is not None:
+                tell("sketch")
+                count = len(sketch.wishes(len(data.classes)))
+                own, others = others[:count], others[count:]
+                mixture = sketch.draw(own, sketch.records(data.x, data.y, len(data.classes)))
+            tell("features")
+            learner.prepare(_sampled(recipe, mixture), on_step)
             tell("training")
-            layer = train(
-                ways[0], records, plan_of(recipe), lambda step: on_step(step, ways[0].count)
-            )
-            weights = layer.result()
+            learner.train(training, lambda step: on_step(step, training.count))
+            if recipe.student is None or mixture is None:
+                model, guesses, knowledge = learner.model(), learner.guesses, learner.knowledge
+            else:
+                from stillroom.methods.student import Student
+
+                tell("student")
+                student = Student.taught(recipe, mixture, learner.model(), on_step)
+                model, guesses = student.model(), student.guesses
+                knowledge = (*learner.knowledge, student.knowledge)
             made = Made(
                 method=recipe.method,
                 mode=recipe.mode,
-                weights=weights,
-                features=recipe.training.features,
-                shape=split.sensitive.shape,
-                classes=split.sensitive.classes,
+                model=model,
+                classes=data.classes,
                 recipe=text,
                 ledger=ledger,
-                blocks=(ways[0].block,),
+                blocks=(training.block,),
                 unit=Unit(recipe.data.unit),
                 delta=recipe.privacy.delta,
-                assumptions=ASSUMPTIONS,
+                assumptions={**learner.assumptions, **ASSUMPTIONS},
                 warnings=(
-                    *person_warnings(recipe, split.sensitive),
-                    *_learning_warnings(layer, ways[0].mechanism),
+                    *person_warnings(recipe, data),
+                    *_learning_warnings(learner, training.mechanism),
                 ),
                 tuning=recipe.privacy.tuning,
-                public_knowledge=(
-                    f"fixed features `{recipe.training.features}`, fitted on nothing",
-                ),
-                evaluation=_evaluate(recipe, split, weights, ways[1:]),
+                public_knowledge=knowledge,
+                evaluation=_evaluate(recipe, split, guesses, others),
+                samples=None if mixture is None else mixture.sample(0, SHOWN_SAMPLES)[0],
             )
             run.remember(ledger.head())
             tell("writing the bundle")
             return write_bundle(made, output, key)
+
+
+def _sampled(recipe: Recipe, mixture: Mixture | None) -> PublicPictures | None:
+    """Pictures drawn from the sketch, to fit features on."""
+    if mixture is None or recipe.sketch is None:
+        return None
+    part = recipe.sketch
+    pictures, _ = mixture.sample(1, part.samples, sharpen=part.sharpen, warp=part.warp)
+    scaled = pictures * np.float32(recipe.features.full_scale)
+    return PublicPictures(scaled, "samples of the sketch, which came through the gate")
 
 
 def _reserve(
@@ -233,10 +199,10 @@ def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dic
     return certificate
 
 
-def _learning_warnings(layer: Descent, mechanism: Mechanism) -> tuple[str, ...]:
+def _learning_warnings(learner: Learner, mechanism: Mechanism) -> tuple[str, ...]:
     """A word where the noisy sums cannot be told from noise alone: the model has not learnt."""
     assert isinstance(mechanism, GaussianSum)
-    if layer.signal(float(mechanism.sigma)) > LEAST_SIGNAL:
+    if learner.signal(float(mechanism.sigma)) > LEAST_SIGNAL:
         return ()
     return (
         "The noisy gradients cannot be told from noise alone: the model has hardly learnt. "
@@ -262,14 +228,6 @@ def _capped(recipe: Recipe, split: Split) -> Split:
     return Split(*parts)
 
 
-def _records(recipe: Recipe, data: Dataset) -> LinearRecords:
-    rows, classes = FEATURES[recipe.training.features](data.x), len(data.classes)
-    if recipe.data.unit == "record" or data.persons is None:
-        return LinearRecords(rows, data.y, classes)
-    most = recipe.data.max_records_per_person
-    return LinearPersons(rows, data.y, classes, data.persons, most)
-
-
 def _ledger(recipe: Recipe, folder: Path, split: Split, run: Run, budget: Budget | None) -> Ledger:
     path = folder / recipe.ledger
     if path.exists():
@@ -291,14 +249,16 @@ def _protected(recipe: Recipe, split: Split) -> tuple[list[str], list[str] | Non
 
 
 def _evaluate(
-    recipe: Recipe, split: Split, weights: np.ndarray, ways: Sequence[Passage]
+    recipe: Recipe,
+    split: Split,
+    guess: Callable[[Dataset], Integers],
+    ways: Sequence[Passage],
 ) -> Evaluation | None:
     """How good the model is on the test part, as K1 allows."""
     if not len(split.test):
         return None
     classes = len(split.test.classes)
-    rows = FEATURES[recipe.training.features](split.test.x)
-    guesses = LinearRecords(rows, split.test.y, classes).guesses(weights)
+    guesses = guess(split.test)
     if recipe.data.test_is_public:
         table = np.zeros((classes, classes), dtype=np.int64)
         np.add.at(table, (split.test.y, guesses), 1)

@@ -3,7 +3,7 @@
 A network's gradient has no closed form, so this room works in floating point (E6). Each record's
 gradient is clipped, the clipped gradients are added in double precision and the sum is rounded to
 an integer grid once. What is declared to the gate is 1 % more than the clip; `NetworkClip` says
-what that covers. Unlike the linear layer's sum it is not exact: see `ASSUMPTIONS`.
+what that covers. Unlike the linear layer's sum it is not exact: see `network_clip.ASSUMPTIONS`.
 
 Per-record gradients are Opacus' `GradSampleModule`. With `ghost` only their norms are kept
 (`GradSampleModuleFastGradientClipping`), and a second, weighted backward pass gives the sum.
@@ -12,9 +12,7 @@ Per-record gradients are Opacus' `GradSampleModule`. With `ghost` only their nor
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +27,7 @@ from torch import nn
 from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.models.augmentation import Augment
 from stillroom.models.flat import Flat, trainable, unflatten
+from stillroom.private.network_clip import LARGEST_WIDTH, NORM_TOLERANCE, NetworkClip
 from stillroom.vocabulary import (
     Bounded,
     Integers,
@@ -40,78 +39,13 @@ from stillroom.vocabulary import (
     Unit,
 )
 
-ASSUMPTIONS = {
-    "real arithmetic": "assumed: gradients are floating-point numbers, computed for a batch at a "
-    "time; the declared clip is 1 % above the real one to cover what their rounding moves",
-    "clipped gradients": "checked: every record's norm after the clip, in double precision",
-}
-
-CLIP_BITS = 24
-LARGEST_WIDTH = 2**32
-NORM_TOLERANCE = 1e-3
-INFLATION = Fraction(101, 100)
-
-
-@dataclass(frozen=True)
-class NetworkClip:
-    """The largest norm of one record's gradient, and the grid its sum is rounded to.
-
-    The clip is 2^24 grid units and 1.01 * 2^24 are declared. One record more or less moves the
-    rounded sum by at most the clip, plus three things that the 1 % has room for:
-
-    - 0.1 %: a clipped norm may exceed the clip by this much before it is refused.
-    - 0.4 %: rounding two sums moves their difference by up to one unit a coordinate, so by
-      sqrt(width) units; a network has at most 2^32 weights, and 2^16 / 2^24 is 0.4 %.
-    - 0.5 %: what floating point moves in the other records' gradients when they share a batch
-      with others. Some 2^-23 of the clip a record would be 0.02 % for 2048 records, and 0.001 %
-      was measured; but a network with kinks (ReLU, max pooling) may also turn another way at one.
-      That 0.5 % is enough is therefore assumed, not proven (E6).
-
-    Args:
-        norm: the clip, such as 1.
-
-    Raises:
-        BadInput: the clip is not between 2^-20 and 2^20.
-
-    >>> clip = NetworkClip(Fraction(1, 10))
-    >>> clip.squared_norm > clip.steps**2, round(clip.unit * clip.steps, 9)
-    (True, 0.1)
-    """
-
-    norm: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "norm", Fraction(self.norm))
-        if not Fraction(1, 2**20) <= self.norm <= 2**20:
-            raise BadInput(
-                f"the clip must lie between 2^-20 and 2^20, got {self.norm}",
-                where="clip",
-                why="single precision cannot be trusted with much smaller or larger gradients",
-                remedy="give a clip such as 1",
-            )
-
-    @property
-    def steps(self) -> int:
-        """The clip in grid units."""
-        return 1 << CLIP_BITS
-
-    @property
-    def squared_norm(self) -> int:
-        """What the gate is told: the square of the clip and its 1 %, in grid units."""
-        return ceil((INFLATION * self.steps) ** 2)
-
-    @property
-    def unit(self) -> float:
-        """One grid unit of the sum, as a gradient."""
-        return float(self.norm / self.steps)
-
 
 class NetworkRecords:
     """Sensitive records and the network that is trained on them, ready for clipped gradient sums.
 
     Guarantee: a record's term is the clipped gradient of its own loss, averaged over its views.
     Assumes: no layer of the network mixes records; each record was scaled by itself, with public
-    numbers; and what `ASSUMPTIONS` says.
+    numbers; and what `network_clip.ASSUMPTIONS` says.
 
     Args:
         x: the records, single precision: (number, channels, height, width), or rows of features.

@@ -1,0 +1,238 @@
+"""What can be trained by method direct: a linear layer over features, or a whole network."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.data import Dataset, PublicPictures, Split
+from stillroom.data.store import home, load_parts
+from stillroom.engine import Engine
+from stillroom.errors import BadInput
+from stillroom.features import FEATURES
+from stillroom.features.projection import (
+    Grid,
+    Projection,
+    check_components,
+    fit_projection,
+    unit_rows,
+)
+from stillroom.methods.costs import plan_of
+from stillroom.methods.direct import train
+from stillroom.methods.recipe import Recipe
+from stillroom.private import LinearPersons, LinearRecords
+from stillroom.release import LinearModel
+from stillroom.release.model import ReleasedModel
+from stillroom.vocabulary import Integers, OpenGate
+
+Progress = Callable[[int, int], None]
+
+
+class Learner(Protocol):
+    """A model that is to be trained on the sensitive part of a split."""
+
+    assumptions: dict[str, str]
+    knowledge: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a gradient; known before anything is drawn."""
+
+    def prepare(self, sampled: PublicPictures | None, on_done: Progress) -> None:
+        """Get ready to train: features and their directions; `sampled` comes from the sketch."""
+
+    def train(self, gate: OpenGate, on_step: Callable[[int], None]) -> None:
+        """Train through a paid gate, or go on with it."""
+
+    def signal(self, sigma: float) -> float:
+        """How far all noisy sums together are from noise alone, in standard deviations."""
+
+    def guesses(self, data: Dataset) -> Integers:
+        """The class given to each record; no record sways another's."""
+
+    def model(self) -> ReleasedModel:
+        """What is handed over."""
+
+
+class LinearLearner:
+    """A linear layer over features that are fixed, public, or fitted on public pictures.
+
+    Args:
+        recipe: the recipe.
+        split: its sensitive part is trained on.
+        folder: of the run; keeps fitted directions, so that a run goes on with the same ones.
+
+    Raises:
+        BadInput: the features, or what their directions are fitted on, do not fit the records;
+            nothing is paid for yet.
+    """
+
+    def __init__(self, recipe: Recipe, split: Split, folder: Path) -> None:
+        part, data = recipe.features, split.sensitive
+        self._recipe, self._data, self._folder = recipe, data, folder
+        self._projection: Projection | None = None
+        self._extractor = None
+        if part.name not in FEATURES:
+            from stillroom.features.extraction import Extractor
+
+            self._extractor = Extractor(part.name, data.shape, part.full_scale, part.size)
+        self.assumptions = {
+            "integer sums": "checked: every term's norm is compared with the clip in whole numbers",
+            "features of one record": "checked: no statistic over several records, each computed "
+            "by itself",
+        }
+        self.knowledge: tuple[str, ...] = (self._knowledge(),)
+        fitted = part.fitted_on not in (None, "sketch")
+        self._public = _public(str(part.fitted_on), split) if fitted else None
+        self._refuse_misfits()
+
+    def _refuse_misfits(self) -> None:
+        """What cannot work is found before anything is paid for."""
+        if self._extractor is None:
+            return
+        features = math.prod(self._extractor.layout)
+        _ = self._extractor.graph
+        components, sketch = self._recipe.features.components, self._recipe.sketch
+        if components is not None:
+            drawn = 0 if sketch is None else sketch.samples
+            pictures = drawn if self._public is None else len(self._public.x)
+            check_components(components, features, pictures)
+
+    def _knowledge(self) -> str:
+        part = self._recipe.features
+        if part.size is not None:
+            return f"a public backbone, `{part.name}`, at {part.size} pixels"
+        return f"fixed features `{part.name}`, fitted on nothing"
+
+    @property
+    def width(self) -> int:
+        """One weight a class and feature, and one for a constant."""
+        part, shape = self._recipe.features, self._data.shape
+        if part.components is not None:
+            return len(self._data.classes) * (part.components + 1)
+        if self._extractor is not None:
+            high, wide = self._extractor.layout
+            return len(self._data.classes) * (high * wide + 1)
+        columns = FEATURES[part.name](np.zeros((1, *shape), np.float32)).shape[1]
+        return len(self._data.classes) * int(columns)
+
+    def prepare(self, sampled: PublicPictures | None, on_done: Progress) -> None:
+        """Compute features, and the directions they are brought to."""
+        part = self._recipe.features
+        if part.components is not None:
+            kept = self._folder / "directions.npz"
+            pictures = sampled if self._public is None else self._public
+            assert pictures is not None
+            if not kept.exists():
+                fitted = fit_projection(self._grid, pictures, part.components)
+                draft = kept.with_suffix(".draft.npz")
+                np.savez(draft, mean=fitted.mean, directions=fitted.directions)
+                os.replace(draft, kept)
+            with np.load(kept) as arrays:
+                self._projection = Projection(arrays["mean"], arrays["directions"])
+            self.knowledge += (
+                f"{part.components} directions of the features, fitted on {pictures.origin}",
+            )
+        rows = self._rows(self._data.x, on_done)
+        classes = len(self._data.classes)
+        if self._recipe.data.unit == "record" or self._data.persons is None:
+            self._records = LinearRecords(rows, self._data.y, classes)
+        else:
+            most = self._recipe.data.max_records_per_person
+            self._records = LinearPersons(rows, self._data.y, classes, self._data.persons, most)
+
+    def _grid(self, x: npt.NDArray[Any], on_done: Progress = lambda done, total: None) -> Grid:
+        assert self._extractor is not None
+        engine = Engine(**self._recipe.engine.model_dump())
+        # A backbone is slow, and its features are kept; they are as sensitive as their records.
+        cache = home() / "features" if self._recipe.features.size is not None else None
+        return self._extractor.grid(x, engine=engine, cache=cache, on_done=on_done)
+
+    def _rows(
+        self, x: npt.NDArray[Any], on_done: Progress = lambda done, total: None
+    ) -> npt.NDArray[np.float32]:
+        if self._extractor is None:
+            return FEATURES[self._recipe.features.name](x)
+        grid = self._grid(x, on_done)
+        if self._projection is not None:
+            return self._projection.rows(grid)
+        return unit_rows(grid.astype(np.float64))
+
+    def train(self, gate: OpenGate, on_step: Callable[[int], None]) -> None:
+        """Closed-form clipping, integer sums."""
+        self._layer = train(gate, self._records, plan_of(self._recipe), on_step)
+        self._weights = self._layer.result()
+
+    def signal(self, sigma: float) -> float:
+        """How far the noisy sums are from noise alone."""
+        return self._layer.signal(sigma)
+
+    def guesses(self, data: Dataset) -> Integers:
+        """By exact logits."""
+        records = LinearRecords(self._rows(data.x), data.y, len(data.classes))
+        return records.guesses(self._weights)
+
+    def model(self) -> ReleasedModel:
+        """A numpy graph for fixed features, else torch layers."""
+        name = self._recipe.features.name
+        if self._extractor is None:
+            return LinearModel(self._weights, name, self._data.shape)
+        from stillroom.features.layers import LinearOverFeatures
+        from stillroom.release.torch_model import TorchModel
+
+        layers = LinearOverFeatures(
+            self._extractor.network, self._extractor.shortest, self._projection, self._weights
+        )
+        return TorchModel(layers, self._data.shape, f"linear layer over features `{name}`")
+
+
+def learner_of(recipe: Recipe, split: Split, recipe_folder: Path, run_folder: Path) -> Learner:
+    """What the recipe trains.
+
+    Raises:
+        BadInput: something it needs does not fit the records; nothing is paid for yet.
+    """
+    if recipe.training.model == "linear":
+        return LinearLearner(recipe, split, run_folder)
+    from stillroom.methods.network_learner import NetworkLearner
+
+    return NetworkLearner(recipe, split, recipe_folder)
+
+
+def _public(source: str, split: Split) -> PublicPictures:
+    parts = load_parts(source, None)
+    data, shape = parts.get("all") or parts["train"], split.sensitive.shape
+    refuse_overlap(data, split, "features.fitted_on")
+    if data.shape != shape:
+        raise BadInput(
+            f"{source} has records of shape {data.shape}, the sensitive ones {shape}",
+            where="features.fitted_on",
+            why="directions of other features mean nothing here",
+            remedy="fit on pictures of the same shape",
+        )
+    return PublicPictures(data.x, f"the public data set {source}")
+
+
+def refuse_overlap(public: Dataset, split: Split, where: str) -> None:
+    """Refuse public records that are sensitive too, or tested on."""
+    seen = set(public.ids)
+    if not seen.isdisjoint(split.sensitive.ids):
+        raise BadInput(
+            "public and sensitive records overlap",
+            where=where,
+            why="what is fitted on them would tell about sensitive records, and nobody paid for it",
+            remedy="use public records that are not among the sensitive ones",
+        )
+    if not seen.isdisjoint(split.test.ids):
+        raise BadInput(
+            "public and tested records overlap",
+            where=where,
+            why="a model that has seen them is not tested by them, and they may be sensitive too",
+            remedy="use public records that are not among the tested ones",
+        )

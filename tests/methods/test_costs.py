@@ -1,0 +1,85 @@
+"""Costs: known from the recipe alone, with all parts of a release in them."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from methods.pictures import NETWORK, SCATTERED, SKETCH, recipe_in
+from stillroom.cli.release import show_cost
+from stillroom.errors import BadInput
+from stillroom.gate.accounting import price
+from stillroom.methods.costs import cost_of, plan_of, sketch_of
+from stillroom.methods.recipe import read
+from stillroom.methods.road import seconds_a_step
+from stillroom.private import Clip
+from stillroom.private.network_clip import NetworkClip
+from stillroom.vocabulary import RECORD
+
+
+def recipe_of(folder, **parts):
+    file = recipe_in(folder, records=50, **parts)
+    return file, read(file)[0]
+
+
+def test_a_sketch_is_in_the_price(tmp_path):
+    _, recipe = recipe_of(tmp_path, features=SCATTERED, more=SKETCH)
+    cost = cost_of(recipe, classes=10)
+    assert 0.99 < cost.epsilon <= 1
+    lines = [line for mechanism, count in cost.wishes for line in mechanism.lines(count)]
+    assert price(lines, RECORD).epsilon(1e-5) == cost.epsilon
+    assert [count for _, count in cost.wishes] == [12, 1, 1, 1, 1]
+    # The twin that forgets to pay for the sketch, or for the training, shows in the price.
+    for part in (lines[:1], lines[1:]):
+        assert price(part, RECORD).epsilon(1e-5) < cost.epsilon - 0.05
+
+
+def test_a_charged_evaluation_comes_last(tmp_path, quick):
+    file, _ = recipe_of(tmp_path, more=SKETCH)
+    file.write_text(file.read_text().replace("test_is_public = true\n", ""))
+    cost = cost_of(read(file)[0], classes=10)
+    assert [mechanism.name for mechanism, _ in cost.wishes] == ["gaussian-sum"] * 5 + [
+        "noisy-counts"
+    ]
+
+
+def test_a_sketch_needs_grey_pictures(tmp_path):
+    _, recipe = recipe_of(tmp_path, more=SKETCH)
+    for shape in ((64,), (32, 32, 3)):
+        with pytest.raises(BadInput, match="grey pictures"):
+            sketch_of(recipe, shape)
+    sketch = sketch_of(recipe, (16, 16))
+    assert (sketch.mu, sketch.full_scale, sketch.shape) == (Fraction(1, 5), 16.0, (16, 16))
+
+
+def test_the_clip_is_that_of_the_model(tmp_path):
+    _, linear = recipe_of(tmp_path)
+    _, network = recipe_of(tmp_path, training=NETWORK.format(steps=3))
+    assert isinstance(plan_of(linear).clip, Clip)
+    assert plan_of(network).clip == NetworkClip(Fraction(1))
+    # A network declares one per cent more than its clip.
+    clip = plan_of(network).clip
+    assert plan_of(network).mechanism(10, Fraction(2)).squared_norm > clip.steps**2
+
+
+def test_a_dry_run_of_a_network_prints_no_seconds(tmp_path, quick, capsys):
+    file, recipe = recipe_of(tmp_path, training=NETWORK.format(steps=3))
+    assert seconds_a_step(recipe) is None
+    show_cost(file, json=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["seconds"] is None
+    assert facts["draws"] == {"gaussian-sum": 3}
+    show_cost(file, json=False)
+    assert "depends on the network" in capsys.readouterr().out
+
+
+def test_a_dry_run_of_a_linear_layer_prints_seconds(tmp_path, quick, capsys):
+    file, recipe = recipe_of(tmp_path, features=SCATTERED, more=SKETCH)
+    assert seconds_a_step(recipe) >= 0
+    (tmp_path / "scans.npz").unlink()  # no record is looked at
+    show_cost(file, json=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["seconds"] >= 0
+    assert facts["draws"] == {"gaussian-sum": 16}

@@ -1,0 +1,173 @@
+"""The road with a whole network: from its recipe to a bundle, and what may go wrong on the way."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from methods.pictures import BUDGET, NETWORK, SKETCH, Cut, charged, recipe_in
+from stillroom.data import Dataset
+from stillroom.data.store import save
+from stillroom.errors import BadInput
+from stillroom.gate import Ledger
+from stillroom.gate.ledger import verify
+from stillroom.methods.recipe import read
+from stillroom.methods.road import release
+from stillroom.release import verify_bundle
+from stillroom.release.predict import predict
+
+
+def network(folder, *, steps=4, more="", **parts):
+    return recipe_in(folder, training=NETWORK.format(steps=steps) + "\n" + more, **parts)
+
+
+def test_a_network_from_recipe_to_bundle(tmp_path, networks):
+    recipe = network(
+        tmp_path, steps=25, more="ema = 0.9\nviews = 2\nshift = 1", epsilon=1.5, records=900
+    )
+    made = release(recipe, tmp_path / "out", budget=BUDGET)
+    assert 1.49 < made["headline"]["epsilon"] <= 1.5
+    assert made["headline"]["for"] == "record/add-or-remove"
+    assert "assumed" in made["assumptions"]["real arithmetic"]
+    assert made["public_knowledge"] == ["random first weights"]
+    assert made["model"]["about"] == "network `own_networks:tiny`"
+    assert made["model"]["parameters"] == 65 * 12 + 13 * 10
+    # Six trainings gave 76 % on average and 6 points of spread.
+    assert made["evaluation"]["accuracy"] > 0.25
+    report = verify_bundle(tmp_path / "out")
+    assert report["drawn"] == report["reserved"] == 25
+    verify(Ledger.open(tmp_path / "ledger.sqlite"))
+    # Whoever gets the bundle gives it raw records, and it does as well as the certificate says.
+    test = read(recipe)[0].split(tmp_path).test
+    labels, _ = predict(tmp_path / "out", test.x)
+    accuracy = float((labels == test.y).mean())
+    assert accuracy == pytest.approx(made["evaluation"]["accuracy"], abs=0.02)
+
+
+def test_a_network_of_the_zoo_and_ghost_clipping(tmp_path, quick):
+    training = 'model = "student-10k"\nclip = 1\nghost = true\nsteps = 1\nlearning_rate = 1.0'
+    recipe = recipe_in(tmp_path, training=training, records=200)
+    made = release(recipe, tmp_path / "out", budget=BUDGET)
+    assert made["model"]["about"] == "network `student-10k`"
+    verify_bundle(tmp_path / "out")
+
+
+def test_a_cut_off_network_goes_on(tmp_path, networks, quick):
+    more = "momentum = 0.5\nema = 0.8\nshift = 1"
+    recipe = network(tmp_path, steps=6, more=more, records=200)
+    with pytest.raises(KeyboardInterrupt):
+        release(recipe, tmp_path / "out", budget=BUDGET, on_step=Cut(4, 6))
+    assert charged(tmp_path) == (1, 4)
+    rest = Cut(None, 6)
+    made = release(recipe, tmp_path / "out", on_step=rest)
+    assert rest.steps == [5, 6]
+    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (6, 0)
+    assert charged(tmp_path) == (1, 6)
+    verify_bundle(tmp_path / "out")
+    # Momentum and averages are the answers' own: replayed from the first, they are the same.
+    weights = (tmp_path / "out" / "model.safetensors").read_bytes()
+    shutil.rmtree(tmp_path / "out")
+    release(recipe, tmp_path / "out")
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
+    assert charged(tmp_path) == (1, 6)
+
+
+def diverging(folder, rate):
+    """Two layers whose weights are so large after a step that their product is no number."""
+    recipe = network(folder, records=200)
+    text = recipe.read_text().replace("learning_rate = 2.0", "learning_rate = 1e30")
+    recipe.write_text(text.replace("tiny", "steep").replace("rate = 1\n", f"rate = '{rate}'\n", 1))
+    return recipe
+
+
+def test_a_loss_that_is_no_number_is_named_with_its_step(tmp_path, networks, quick):
+    recipe = diverging(tmp_path, "1")
+    for _ in range(2):
+        with pytest.raises(BadInput, match="loss is not a number") as caught:
+            release(recipe, tmp_path / "out", budget=BUDGET)
+        assert caught.value.exit_code == 2
+        assert caught.value.where == "step 2"
+        assert "learning rate" in caught.value.remedy
+        # One step was taken, the next one fell before its draw; the same call draws no more.
+        assert charged(tmp_path) == (1, 1)
+    verify(Ledger.open(tmp_path / "ledger.sqlite"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sample_that_was_drawn_stays_charged(tmp_path, networks, quick):
+    with pytest.raises(BadInput, match="stays charged") as caught:
+        release(diverging(tmp_path, "1/2"), tmp_path / "out", budget=BUDGET)
+    assert caught.value.where == "step 2"
+    # That step's sample was drawn, and it is gone (L2).
+    assert charged(tmp_path) == (1, 2)
+
+
+def test_public_records_beside_the_sensitive_ones(tmp_path, networks, quick):
+    recipe = network(tmp_path, more='public_source = "open"\npublic_share = 0.9', records=300)
+    split = read(recipe)[0].split(tmp_path)
+    some = np.arange(30)
+    for part in (split.sensitive, split.test):
+        save(part.select(some), "open", replace=True)
+        with pytest.raises(BadInput, match="overlap") as caught:
+            release(recipe, tmp_path / "out", budget=BUDGET)
+        assert caught.value.where == "training.public_source"
+    part = split.sensitive.select(some)
+    save(Dataset(part.x[:, :8, :8] + 1, part.y, part.classes), "open", replace=True)
+    with pytest.raises(BadInput, match="other records or classes"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    assert charged(tmp_path) == (0, 0)
+    # Sixteen shades lighter: other records of the same classes.
+    save(Dataset(part.x + 1, part.y, part.classes), "open", replace=True)
+    made = release(recipe, tmp_path / "out", budget=BUDGET)
+    assert "labelled public records of open" in made["public_knowledge"][1]
+    verify_bundle(tmp_path / "out")
+
+
+def test_public_weights_to_start_from(tmp_path, networks, quick):
+    from safetensors.torch import save_file
+
+    from stillroom.models import build
+
+    recipe = network(tmp_path, steps=1, more='weights = "start.safetensors"', records=200)
+    with pytest.raises(BadInput, match="cannot be read"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    assert charged(tmp_path) == (0, 0)
+    start = build("own_networks:tiny", (1, 16, 16), 10, seed=9).state_dict()
+    save_file(start, tmp_path / "start.safetensors")
+    made = release(recipe, tmp_path / "out", budget=BUDGET)
+    assert made["public_knowledge"] == ["the public weights start.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("training", "says"),
+    [
+        ('model = "own_networks:wide"', r"not \(2, 10\)"),
+        ('model = "own_networks:normed"', "mixes records"),
+        ('model = "own_networks:none"', "no callable"),
+        ('model = "no_such_package:net"', "cannot be imported"),
+        ('model = "resnet-9000"', "no model"),
+        ('model = "own_networks:tiny"\nviews = 2', "several views need an augmentation"),
+        ('model = "own_networks:tiny"\nviews = 2\nshift = 1\nghost = true', "several views"),
+        ('model = "own_networks:tiny"\nshift = 16', "shift smaller"),
+        ('model = "own_networks:tiny"\npublic_source = "nowhere"', "nowhere"),
+        ('model = "own_networks:tiny"\nweights = "none.safetensors"', "cannot be read"),
+    ],
+)
+def test_what_cannot_work_costs_nothing(tmp_path, networks, quick, training, says):
+    recipe = recipe_in(tmp_path, training=training, records=100)
+    with pytest.raises(BadInput, match=says) as caught:
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    assert caught.value.exit_code == 2
+    assert charged(tmp_path) == (0, 0)
+
+
+@pytest.mark.parametrize("more", [NETWORK.format(steps=2), SKETCH])
+def test_persons_are_not_protected_by_networks_and_sketches(tmp_path, more):
+    recipe = recipe_in(tmp_path, training=more if "model" in more else "", records=100)
+    text = recipe.read_text().replace("classes = 10", "classes = 10\nunit = 'person'")
+    recipe.write_text(text + ("" if "model" in more else more))
+    with pytest.raises(BadInput, match="records, not persons"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    assert charged(tmp_path) == (0, 0)

@@ -1,0 +1,121 @@
+"""Distillation: a student learns what its teacher says, the same for the same seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from stillroom.errors import BadInput
+from stillroom.public import distillation
+from stillroom.public.distillation import distil
+from stillroom.randomness import normals, seeded_torch
+
+
+def network():
+    with seeded_torch(4, "student"):
+        return nn.Sequential(nn.Flatten(), nn.Linear(36, 32), nn.ReLU(), nn.Linear(32, 4))
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return torch.from_numpy(normals(1, "pictures", size=(1500, 1, 6, 6))).float()
+
+
+@pytest.fixture(scope="module")
+def scores(pictures):
+    """Of a linear teacher, with an offset that means nothing."""
+    weights = torch.from_numpy(normals(2, "teacher", size=(36, 4))).float()
+    return (pictures.flatten(1) @ weights + 50).numpy()
+
+
+NUMBERS = {"epochs": 10, "batch": 50, "learning_rate": 1e-2, "seed": 7}
+
+
+def taught(pictures, scores, **numbers):
+    student = network()
+    distil(student, pictures, scores, **{**NUMBERS, **numbers})
+    return student
+
+
+def agreement(student, pictures, scores):
+    with torch.no_grad():
+        return float((student(pictures).numpy().argmax(axis=1) == scores.argmax(axis=1)).mean())
+
+
+def test_a_student_learns_its_teacher(pictures, scores):
+    seen, held_out = slice(0, 1200), slice(1200, None)
+    student, told = network(), []
+    before = agreement(student, pictures[held_out], scores[held_out])
+    distil(
+        student,
+        pictures[seen],
+        scores[seen],
+        **NUMBERS,
+        on_epoch=lambda done, total: told.append((done, total)),
+    )
+    assert before < 0.6
+    assert agreement(student, pictures[held_out], scores[held_out]) > 0.9
+    assert told == [(epoch, 10) for epoch in range(1, 11)]
+    assert not student.training
+
+
+def test_the_loss_falls(pictures, scores, monkeypatch):
+    losses = []
+    honest = distillation.F.kl_div
+
+    def noted(*given, **named):
+        loss = honest(*given, **named)
+        losses.append(loss.item())
+        return loss
+
+    monkeypatch.setattr(distillation.F, "kl_div", noted)
+    taught(pictures, scores, epochs=4)
+    assert len(losses) == 4 * 30
+    assert np.mean(losses[-30:]) < np.mean(losses[:30]) / 2
+
+
+def test_a_twin_taught_by_shuffled_scores_is_seen(pictures, scores):
+    student = taught(pictures[:1200], scores[:1200][::-1].copy())
+    assert agreement(student, pictures[1200:], scores[1200:]) < 0.6
+
+
+def weights(student):
+    return [weight.detach().numpy() for weight in student.parameters()]
+
+
+def test_the_same_seed_gives_the_same_student(pictures, scores):
+    first, again, other = (
+        weights(taught(pictures, scores, epochs=1, seed=seed)) for seed in (7, 7, 8)
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_an_offset_of_all_scores_means_nothing(pictures, scores):
+    a, b = (weights(taught(pictures, scores + shift, epochs=1)) for shift in (0, 8))
+    assert all(np.allclose(x, y, atol=1e-2) for x, y in zip(a, b, strict=True))
+
+
+def test_a_loss_that_is_no_number_is_named(pictures, scores):
+    with pytest.raises(BadInput, match="not a number") as caught:
+        taught(pictures, np.where(scores > 60, np.nan, scores).astype(np.float32))
+    assert caught.value.where == "student, epoch 0"
+    with pytest.raises(BadInput, match="not a number") as caught:
+        taught(pictures, scores, learning_rate=1e30)
+    assert "learning rate" in caught.value.remedy
+
+
+def test_fewer_pictures_than_a_batch(pictures, scores):
+    taught(pictures[:3], scores[:3], epochs=1)
+    taught(pictures[:3], scores[:3], epochs=3, batch=2)
+
+
+def test_rare_classes_are_shown_more_often():
+    chances = distillation._balanced(np.array([0] * 90 + [1] * 10))
+    assert chances.sum() == pytest.approx(1)
+    assert chances[:90].sum() == pytest.approx(0.5)
+    # But not without end: one picture in ten thousand is not half of what is seen.
+    alone = distillation._balanced(np.array([0] * 9999 + [1]))
+    assert alone[-1] < 0.01
