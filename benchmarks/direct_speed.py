@@ -150,9 +150,10 @@ class Ours:
     def parts(self) -> dict[str, float]:
         from stillroom.gate.mechanisms import discrete_gaussian
         from stillroom.gate.sampling import coins
+        from stillroom.private import Clip
         from stillroom.vocabulary import SecretSample
 
-        rate, clip, weights = self._plan.rate, self._plan.clip, self._layer.weights
+        rate, clip, weights = self._plan.rate, Clip(CLIP), self._layer.weights
 
         def step() -> None:
             sample = SecretSample(rate, lambda size: coins(self._entropy, rate, size))
