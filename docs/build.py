@@ -9,6 +9,9 @@ A page is a script. Its blocks run from top to bottom in one fresh folder:
 - `<!-- copy: path -->` before a `toml` block fills it with that file of the repository, and
   `<!-- write: name -->` writes the block to a file in the folder; `examples` is there beforehand;
 - `sh` blocks are for make and the shell and do not run.
+
+Between `<!-- results: NAME -->` and `<!-- end of results -->` stands a table of the last figure of
+each recipe in benchmarks/results/NAME.jsonl. Given paths of pages, only these are refreshed.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ _FENCE = re.compile(r"^```(\w*)\s*$")
 _EXIT = re.compile(r"#\s*exit (\d+)\s*$")
 _DOCTEST = re.compile(r"^<!-- doctest: ([\w.]+) -->$")
 _FILE = re.compile(r"^<!-- (copy|write): ([\w./-]+) -->$")
+_RESULTS = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end of results -->\n)", re.S)
 
 
 def pages() -> list[Path]:
@@ -188,10 +192,47 @@ def example(name: str) -> list[str]:
     return [*lines[:imports], "", *lines[imports:]]
 
 
-def build() -> None:
-    """Refresh every page and the picture."""
-    for page in pages():
-        stretches = parts(page.read_text(encoding="utf-8"))
+def filled(page: str, results: Path = ROOT / "benchmarks" / "results") -> str:
+    """A page with its tables of results as the files of results have them."""
+
+    def table(found: re.Match[str]) -> str:
+        rows = results_table(results / f"{found[2]}.jsonl")
+        return found[1] + "".join(row + "\n" for row in rows) + found[3]
+
+    return _RESULTS.sub(table, page)
+
+
+def results_table(results: Path) -> list[str]:
+    """The last figure of each recipe, as the rows of a table; links start in docs/."""
+    from stillroom.gate.rounding import shown
+
+    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
+    last = {figure["recipe"]: figure for figure in map(json.loads, lines)}
+    if not last:
+        return ["Nothing was measured yet."]
+    rows = [
+        "| data set | epsilon | delta | accuracy | draws | published | recipe |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for recipe, figure in last.items():
+        spread = "" if figure["sd"] is None else f", sd {figure['sd']:.2%}"
+        cells = (
+            figure["dataset"],
+            shown(figure["epsilon"], 3),
+            f"{figure['delta']:g}",
+            f"{figure['mean']:.2%}{spread}",
+            str(figure["draws"]),
+            figure["published"] or "none",
+            f"[{Path(recipe).stem}](../{recipe})",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def build(*only: str) -> None:
+    """Refresh every page, or those named, and the picture."""
+    for page in [Path(name).resolve() for name in only] or pages():
+        stretches = parts(filled(page.read_text(encoding="utf-8")))
         with tempfile.TemporaryDirectory(prefix="stillroom-docs-") as folder:
             home = mock.patch.dict(os.environ, STILLROOM_HOME=str(Path(folder, "home")))
             prepare(Path(folder))
@@ -293,4 +334,4 @@ def _draw_prices(panel: Any) -> None:
 
 
 if __name__ == "__main__":
-    build()
+    build(*sys.argv[1:])

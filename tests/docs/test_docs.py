@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,10 @@ def _build_module():
 build = _build_module()
 PAGES = build.pages()
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.jsonl"))
+RECIPES = sorted(
+    [*(ROOT / "examples").glob("*.toml"), *(ROOT / "benchmarks" / "recipes").glob("*.toml")]
+)
+LEAST = '[data]\nsource = "digits"\npublic_size = 1440\n[privacy]\nepsilon = 2'
 TEXTS = [
     *PAGES,
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
@@ -106,13 +111,72 @@ def test_every_key_of_a_recipe_is_in_its_table():
 
     text = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", text, re.M))
-    least = parse('[data]\nsource = "digits"\npublic_size = 1440\n[privacy]\nepsilon = 2')
     in_toml = {"False": "false", "True": "true"}
     known = {
         key: f"`{in_toml.get(value, value)}`" if whence == "default" else "must be given"
-        for key, value, whence, _ in explain(least)
+        for key, value, whence, _ in explain(parse(LEAST))
+    }
+    # The parts that are left out by default are in the table with the keys they would have.
+    whole = parse(LEAST + '\n[sketch]\nmu = "1/10"\n[student]')
+    known |= {
+        key: f"`{value}`" if whence == "default" else "must be given"
+        for key, value, whence, _ in explain(whole)
+        if key.startswith(("sketch.", "student."))
     }
     assert rows == {key: "none" if value == "`None`" else value for key, value in known.items()}
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=name_of)
+def test_recipes_of_the_repository_fit(path):
+    from stillroom.methods.costs import cost_of
+    from stillroom.methods.recipe import read
+
+    recipe, _ = read(path)
+    wanted = recipe.privacy.epsilon
+    assert 0.9 * wanted < cost_of(recipe, classes=10).epsilon <= wanted
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_pieces_of_recipes_are_known_keys(page):
+    from stillroom.methods.recipe import Recipe
+
+    for part in build.parts(page.read_text(encoding="utf-8")):
+        if part.kind == "toml":
+            piece = tomllib.loads("\n".join(part.lines))
+            Recipe.model_validate(tomllib.loads(LEAST) | piece)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_tables_of_results_are_those_of_the_files(page):
+    text = page.read_text(encoding="utf-8")
+    assert build.filled(text) == text, "stale, run `make docs`"
+
+
+def test_table_of_results_has_the_last_figure_of_each_recipe(tmp_path):
+    figure = {
+        "dataset": "digits",
+        "epsilon": 1.99941,
+        "delta": 1e-5,
+        "mean": 0.5,
+        "sd": None,
+        "draws": 1,
+        "published": None,
+        "recipe": "examples/direct.toml",
+    }
+    later = {**figure, "mean": 0.93456, "sd": 0.0123, "draws": 3, "published": "a paper 0.9"}
+    page = "a\n<!-- results: made-up -->\nold\n<!-- end of results -->\nb\n"
+    nothing = build.filled(page, tmp_path)
+    assert "Nothing was measured yet.\n" in nothing
+    (tmp_path / "made-up.jsonl").write_text(f"{json.dumps(figure)}\n{json.dumps(later)}\n")
+    filled = build.filled(page, tmp_path)
+    *_, row, _, _ = filled.splitlines()
+    assert row == (
+        "| digits | 2.000 | 1e-05 | 93.46%, sd 1.23% | 3 | a paper 0.9 "
+        "| [direct](../examples/direct.toml) |"
+    )
+    assert "old" not in filled
+    assert "50.00%" not in filled
+    assert build.filled(filled, tmp_path) == filled
 
 
 def test_every_key_of_a_certificate_is_explained():
