@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stillroom.data import Dataset, PublicPictures, Split
 from stillroom.errors import BadInput, BudgetExhausted
@@ -145,11 +146,17 @@ def release(
                 tuning=recipe.privacy.tuning,
                 public_knowledge=knowledge,
                 evaluation=_evaluate(recipe, split, guesses, others),
-                samples=None if mixture is None else mixture.sample(0, SHOWN_SAMPLES)[0],
+                samples=None if mixture is None else _shown(mixture),
             )
             run.remember(ledger.head())
             tell("writing the bundle")
             return write_bundle(made, output, key)
+
+
+def _shown(mixture: Mixture) -> npt.NDArray[np.float32]:
+    """Some samples for the card, class by class."""
+    pictures, classes = mixture.sample(0, SHOWN_SAMPLES)
+    return pictures[np.argsort(classes, kind="stable")]
 
 
 def _sampled(recipe: Recipe, mixture: Mixture | None) -> PublicPictures | None:
