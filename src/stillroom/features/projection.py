@@ -49,6 +49,18 @@ def unit_rows(features: Reals) -> Rows:
     return rows
 
 
+def plain_rows(grid: Grid) -> Rows:
+    """The rows of records given as integer features, all of them kept."""
+    return _by_blocks(grid, lambda block: block)
+
+
+def _by_blocks(grid: Grid, turned: Callable[[Reals], Reals]) -> Rows:
+    """Block by block: in double precision all rows at once would not fit."""
+    starts = range(0, max(1, len(grid)), _BLOCK)
+    blocks = (grid[start : start + _BLOCK].astype(np.float64) for start in starts)
+    return np.concatenate([unit_rows(turned(block)) for block in blocks])
+
+
 @dataclass(frozen=True, eq=False)
 class Projection:
     """The longest directions of some pictures' features, half whitened.
@@ -72,11 +84,7 @@ class Projection:
         longest = float(np.sqrt((self.directions**2).sum(axis=0)).max())
         directions = np.trunc(self.directions * ((1 << DIRECTION_BITS) / longest))
         mean = np.rint(self.mean)
-        parts = [
-            unit_rows((grid[start : start + _BLOCK].astype(np.float64) - mean) @ directions)
-            for start in range(0, len(grid), _BLOCK)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, self.components + 1), np.float32)
+        return _by_blocks(grid, lambda block: (block - mean) @ directions)
 
 
 def check_components(components: int, features: int, pictures: int) -> None:

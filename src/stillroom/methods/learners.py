@@ -21,7 +21,7 @@ from stillroom.features.projection import (
     Projection,
     check_components,
     fit_projection,
-    unit_rows,
+    plain_rows,
 )
 from stillroom.methods.costs import plan_of
 from stillroom.methods.direct import train
@@ -162,7 +162,7 @@ class LinearLearner:
         grid = self._grid(x, on_done)
         if self._projection is not None:
             return self._projection.rows(grid)
-        return unit_rows(grid.astype(np.float64))
+        return plain_rows(grid)
 
     def train(self, gate: OpenGate, on_step: Callable[[int], None]) -> None:
         """Closed-form clipping, integer sums."""
