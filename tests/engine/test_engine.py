@@ -320,7 +320,7 @@ BAD = [None, [np.zeros(2)], {"a": [1, 2]}, {1: np.zeros(2)}]
 BAD += [{"a": np.array(["text"])}, {"a": np.array([object()])}, {"a": np.zeros(2, dtype=complex)}]
 
 
-@pytest.mark.parametrize("result", BAD, ids=str)
+@pytest.mark.parametrize("result", BAD, ids=range(len(BAD)))
 def test_other_results_are_refused(result):
     with pytest.raises(BadInput, match="arrays of numbers") as caught:
         run_all(partial(tasks.give, result), units(1), engine=SERIAL)
