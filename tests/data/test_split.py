@@ -240,3 +240,15 @@ def test_as_given_with_public_data_from_elsewhere() -> None:
         Split.as_given(train, test, public=Dataset([[1, 2]], [0], ("well", "ill", "rare")))
     with pytest.raises(BadInput, match="classes"):
         Split.as_given(train, test, public=Dataset([[1]], [0], ("well", "ill")))
+
+
+def test_as_given_withholds_sensitive_classes() -> None:
+    train = Dataset(np.arange(400).reshape(200, 2), np.arange(200) % 4, ("a", "b", "c", "d"))
+    test = Dataset(np.arange(400, 440).reshape(20, 2), np.arange(20) % 4, ("a", "b", "c", "d"))
+    some = Split.as_given(train, test, public="1/2", key="key", sensitive_classes=["b"])
+    every = Split.as_given(train, test, public="1/2", key="key")
+    assert set(some.public.y.tolist()) == {0, 2, 3}
+    assert set(some.sensitive.ids) >= set(every.sensitive.ids)
+    assert len(some.public) + len(some.sensitive) == 200
+    with pytest.raises(BadInput, match="sensitive class"):
+        Split.as_given(train, test, public="1/2", key="key", sensitive_classes=["e"])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stillroom.features import FEATURES
-from stillroom.gate import Budget, Gate, GaussianSum, Ledger
+from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism
 from stillroom.gate.entropy import Entropy
 from stillroom.release import Evaluation, LinearModel, Made
 from stillroom.release.card import card_html
@@ -37,16 +37,18 @@ def make(
     entropy: Entropy | None = None,
     steps: int = 3,
     purpose: str = "audit",
+    mechanism: Mechanism = SUM,
     **changes: Any,
 ) -> Made:
-    """A release of three reserved sums, of which `steps` were drawn."""
+    """A release of three reserved answers, sums by default, of which `steps` were drawn."""
     folder.mkdir(exist_ok=True)
     ledger = Ledger.create(folder / "ledger.sqlite", ids=IDS, purpose=purpose)
     ledger.set_budget(Budget(epsilon=4, delta=1e-5), reason="tests <i>")
     gate = Gate(ledger, ids=IDS, entropy=entropy)
-    passage = gate.reserve(SUM, 3, recipe=RECIPE, accept_infinite=True)
+    passage = gate.reserve(mechanism, 3, recipe=RECIPE, accept_infinite=True)
+    nothing = np.zeros((1, mechanism.coordinates), np.int64)
     for _ in range(steps):
-        passage.release(Bounded(np.zeros((1, 4), np.int64), SUM.sensitivity))
+        passage.release(Bounded(nothing, mechanism.sensitivity))
     known: dict[str, Any] = {
         "method": "direct",
         "mode": "certified",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from release.making import certificate_of, forge, linear, make, remanifest
 from stillroom.errors import BadInput, DoesNotVerify
-from stillroom.release import verify_bundle, write_bundle
+from stillroom.release import Claim, Control, verify_bundle, write_bundle
+from stillroom.release.compression import CompressionReport, Measured
 from stillroom.release.files import LISTED, MANIFEST, digest, to_bytes
 from stillroom.release.keys import make_keys, read_private, read_public
 
@@ -116,7 +118,61 @@ def _huge_number(certificate):
 
 
 def _older_version(certificate):
-    certificate["version"] = 1
+    certificate["version"] = 2
+
+
+def _unknown_mode(certificate):
+    certificate["mode"] = "trusted"
+
+
+def _private_control_on_a_release(certificate):
+    certificate["purpose"] = "release"
+    certificate["controls"][1]["private"] = True
+
+
+def _exact_controls_on_sensitive_records(certificate):
+    certificate["evaluation"]["protected"] = True
+
+
+def _accuracy_beyond_all(certificate):
+    certificate["controls"][0]["accuracy"] = 1.2
+
+
+def _better_ratio(certificate):
+    certificate["compression"]["ratios"]["speed"] *= 10
+
+
+def _smaller_student(certificate):
+    certificate["compression"]["student"]["size"] = 10
+    certificate["compression"]["ratios"]["size"] = 500.0
+
+
+def _another_teacher(certificate):
+    certificate["compression"]["teacher"]["parameters"] *= 10
+
+
+def _claim_below_zero(certificate):
+    certificate["published"]["epsilon"] = 0
+
+
+def _claim_without_standing(certificate):
+    certificate["published"]["status"] = ""
+
+
+def _no_controls_field(certificate):
+    del certificate["controls"]
+
+
+def _no_compression_field(certificate):
+    del certificate["compression"]
+
+
+def _time_below_zero(certificate):
+    certificate["compression"]["teacher"]["seconds"] = -1
+
+
+def _control_with_more_to_say(certificate):
+    certificate["controls"][0]["epsilon"] = 1
 
 
 def _no_blocks(certificate):
@@ -131,7 +187,13 @@ FORGERIES = [
     *[_cheaper_noise, _fewer_events, _no_events, _smaller_sensitivity],
     *[_cheaper_events_and_mechanism, _smaller_epsilon, _one_line_less, _better_headline],
     *[_unproven_pair, _more_drawn, _failed_assumption, _unknown_event, _smaller_total],
-    *[_smaller_model, _older_version],
+    *[_smaller_model, _older_version, _unknown_mode],
+]
+COMPANY_FORGERIES = [
+    *[_private_control_on_a_release, _exact_controls_on_sensitive_records, _accuracy_beyond_all],
+    *[_better_ratio, _smaller_student, _another_teacher, _claim_below_zero],
+    *[_claim_without_standing, _time_below_zero, _control_with_more_to_say],
+    *[_no_controls_field, _no_compression_field],
 ]
 
 
@@ -140,6 +202,39 @@ def test_an_edited_certificate_does_not_verify(bundle, edit):
     certificate = certificate_of(bundle)
     edit(certificate)
     forge(bundle, certificate)
+    with pytest.raises(DoesNotVerify, match=r"certificate\.json"):
+        verify_bundle(bundle)
+
+
+@pytest.fixture(scope="module")
+def in_company(tmp_path_factory):
+    """A bundle with a claim, controls and a compression report."""
+    folder = tmp_path_factory.mktemp("company")
+    onnx = linear().onnx(("<b>", "two", "three"))
+    student = Measured("student", linear().parameters, len(onnx), 900, 0.01, 0.02)
+    made = make(
+        folder,
+        compression=CompressionReport(Measured("teacher", 1110, 5000, 2000, 0.1, 0.1), student),
+        controls=(
+            Control("Base", 0.9, "public labels only", private=False),
+            Control("teacher", 0.93, "trained through the gate", private=False),
+        ),
+        claim=Claim(7.68, "does not hold"),
+    )
+    write_bundle(made, folder / "bundle")
+    return folder / "bundle"
+
+
+@pytest.mark.parametrize("edit", COMPANY_FORGERIES, ids=lambda edit: edit.__name__)
+def test_edited_company_does_not_verify(in_company, tmp_path, edit):
+    assert verify_bundle(in_company)["verifies"]
+    bundle = Path(shutil.copytree(in_company, tmp_path / "bundle"))
+    certificate = certificate_of(bundle)
+    edit(certificate)
+    certificate["digest"] = digest(certificate)
+    (bundle / "certificate.json").write_bytes(to_bytes(certificate))
+    (bundle / "card.html").write_text(certificate["digest"])
+    remanifest(bundle)
     with pytest.raises(DoesNotVerify, match=r"certificate\.json"):
         verify_bundle(bundle)
 

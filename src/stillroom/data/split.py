@@ -149,7 +149,12 @@ class Split:
 
     @classmethod
     def as_given(
-        cls, train: Dataset, test: Dataset, public: Share | Dataset = 0, key: str = ""
+        cls,
+        train: Dataset,
+        test: Dataset,
+        public: Share | Dataset = 0,
+        key: str = "",
+        sensitive_classes: Sequence[str] = (),
     ) -> Split:
         """Keep the official train and test parts; the public part comes from train or elsewhere.
 
@@ -163,10 +168,12 @@ class Split:
             test: the records to measure on.
             public: an expected share of train, by keyed hash, or a data set that is public.
             key: the recipe's public split key; needed when `public` is a share above 0.
+            sensitive_classes: names of classes of which a share must take nothing; see `by_class`
+                for what such a split supports.
 
         Raises:
-            BadInput: a record or person is in two parts, or only one of train and test names
-                persons.
+            BadInput: a record or person is in two parts, only one of train and test names
+                persons, or a class is unknown.
         """
         if (train.persons is None) != (test.persons is None):
             raise BadInput(
@@ -188,7 +195,7 @@ class Split:
             )
         if share == 0:
             return cls(train.select([]), train, measured)
-        parts = cls._assign(train, key, share, Fraction(0), withheld=frozenset())
+        parts = cls.by_class(train, key, sensitive_classes, public=share, test=0)
         return cls(parts.public, parts.sensitive, measured)
 
     @classmethod

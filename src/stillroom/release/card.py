@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from stillroom.release.card_comparison import added, compression
 from stillroom.release.card_parts import (
     RELATIONS,
     UNITS,
@@ -39,6 +40,21 @@ _PURPOSES = {
     "audit": "an audit: its ledger may be new for each run, so its totals say nothing about other "
     "runs on the same data",
 }
+_VOID = (
+    '<p class="alarm"><strong>Void.</strong> The noise of this model came from a repeatable '
+    "stream, which anyone who knows the seed can subtract. It protects nobody: do not hand it "
+    "out.</p>"
+)
+_AS_PUBLISHED = (
+    "<p>This model reproduces a paper's algorithm as it was published, for comparison. Its "
+    "protection is the certified figure below, not the published one.</p>"
+)
+_UNPROTECTED = (
+    '<p class="alarm"><strong>No protection.</strong> This model reproduces a paper\'s algorithm '
+    "as it was published, for comparison only. Whatever the paper claims, nothing is proven here: "
+    "epsilon is infinite, and the model may tell everything about the records it was trained on. "
+    "Do not hand it out.</p>"
+)
 
 
 def card_html(certificate: Mapping[str, Any], samples: npt.NDArray[Any] | None = None) -> str:
@@ -57,6 +73,8 @@ def card_html(certificate: Mapping[str, Any], samples: npt.NDArray[Any] | None =
         _meaning(certificate),
         model_table(certificate),
         _quality(certificate),
+        added(certificate),
+        compression(certificate),
         _protection(certificate),
         _public_knowledge(certificate),
         _warnings(certificate),
@@ -84,30 +102,30 @@ def _banner(certificate: Mapping[str, Any]) -> str:
         "<p>Made as "
         f"{text(_PURPOSES.get(certificate['purpose'], certificate['purpose']))}.</p></header>"
     )
-    if certificate["status"] == "valid":
-        return title
-    return title + (
-        '<p class="alarm"><strong>Void.</strong> The noise of this model came from a repeatable '
-        "stream, which anyone who knows the seed can subtract. It protects nobody: do not hand "
-        "it out.</p>"
-    )
+    if certificate["status"] != "valid":
+        return title + _VOID
+    if certificate["mode"] == "as-published":
+        return title + (_AS_PUBLISHED if _is_finite(certificate) else _UNPROTECTED)
+    return title
 
 
 def _three_epsilons(certificate: Mapping[str, Any]) -> str:
     published, top = certificate["published"], certificate["headline"]
     claim = published["epsilon"]
+    whom = f"for {text(UNITS[top['unit']])}, at delta {top['delta']:g}"
+    proven = _is_finite(certificate)
     tiles = [
         ("Published", "none" if claim is None else epsilon(claim), text(published["status"])),
         (
             "Certified",
             epsilon(top["epsilon"]),
-            f"for {text(UNITS[top['unit']])}, at delta {top['delta']:g}, by {top['accountant']}",
+            f"{whom}, by {text(top['accountant'])}" if proven else f"{whom}: nothing is proven",
         ),
         ("Attacked", "not attacked yet", "no audit has tried to break this model"),
     ]
     inner = "".join(
-        f'<div class="tile {name.lower()}"><h3>{name}</h3><p class="figure">{figure}</p>'
-        f"<p>{note}</p></div>"
+        f'<div class="tile {name.lower()}{"" if proven else " open"}"><h3>{name}</h3>'
+        f'<p class="figure">{figure}</p><p>{note}</p></div>'
         for name, figure, note in tiles
     )
     return section(
@@ -118,10 +136,14 @@ def _three_epsilons(certificate: Mapping[str, Any]) -> str:
     )
 
 
+def _is_finite(certificate: Mapping[str, Any]) -> bool:
+    return math.isfinite(number(certificate["headline"]["epsilon"]))
+
+
 def _meaning(certificate: Mapping[str, Any]) -> str:
     top = certificate["headline"]
     bound = number(top["epsilon"])
-    if not math.isfinite(bound):
+    if not _is_finite(certificate):
         return section(
             "What that means",
             "<p>An infinite epsilon promises nothing: the model may tell everything about a "
@@ -160,6 +182,7 @@ def _protection(certificate: Mapping[str, Any]) -> str:
         for line in certificate["guarantees"]
     )
     open_things = [
+        *([] if units else ["the records the model was trained on"]),
         *certificate["unprotected"],
         "what is true of the data as a whole, such as what a typical example of a class looks like",
         "the names of the classes, the recipe, and everything else that was declared public",

@@ -125,7 +125,8 @@ def figures(certificate: Mapping[str, Any]) -> str:
         for line in certificate["guarantees"]
     ]
     head = ("whom", "what stays hidden", "delta", "epsilon", "by PLD", "by RDP")
-    return section("Every figure of this release", table(head, rows))
+    shown_as = table(head, rows) if rows else "<p>Nothing is proven for anyone.</p>"
+    return section("Every figure of this release", shown_as)
 
 
 def totals(certificate: Mapping[str, Any]) -> str:

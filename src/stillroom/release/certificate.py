@@ -1,6 +1,6 @@
 """The certificate: what was drawn, what that costs whom, and what the figure rests on.
 
-Schema version 2. `guarantees` has one line a (unit, relation, delta), priced over all events of the
+Schema version 3. `guarantees` has one line a (unit, relation, delta), priced over all events of the
 release's blocks together; `headline` is the line of the recipe; `blocks` says what was reserved,
 drawn and lost; `data_set` is what everything so far has cost the same records (L6).
 """
@@ -14,23 +14,23 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import stillroom
-from stillroom.errors import DoesNotVerify
+from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate.accounting import DELTAS, fold, pairs_of, price
 from stillroom.gate.events import Line, lines_from_json, lines_to_json
 from stillroom.gate.ledger import Ledger
 from stillroom.gate.ledger.store import Row
 from stillroom.gate.ledger.verify import lost_draws
+from stillroom.release.controls import check_controls, no_claim
 from stillroom.release.files import BOUND, CERTIFICATE, ONNX, digest, sha256, spelled
 from stillroom.release.made import Evaluation, Made, check_assumptions
 from stillroom.vocabulary import Guarantee, Pair, Relation
 
 FORMAT = "stillroom certificate"
-VERSION = 2
+VERSION = 3
 _PARTS = (
     *("dp-accounting", "numpy", "scipy", "numba", "torch", "opacus"),
     *("onnx", "onnxruntime", "safetensors"),
 )
-_PUBLISHED = {"direct": "none: DP-SGD has its own theorem"}
 
 
 def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
@@ -44,14 +44,17 @@ def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
         contents: the model's files and the recipe, by file name.
 
     Raises:
+        BadInput: a control may not stand on it, or the compression is that of another model.
         DoesNotVerify: an assumption failed, a draw has no block, or more was drawn than reserved.
     """
     check_assumptions(made.assumptions, CERTIFICATE)
+    protected = None if made.evaluation is None else made.evaluation.protected
+    controls = check_controls(made.controls, made.ledger.purpose, protected=protected)
     blocks = _blocks(made.ledger, made.blocks)
     noise = sorted({row.body["noise"] for row in blocks})
     void = noise != ["os"]
     lines = fold(line for row in blocks for line in lines_from_json(row.body["events"]))
-    guarantees = price_all(lines, made.delta, void=void)
+    guarantees = price_all(lines, made.delta, void=void, unproven=made.unproven)
     pair = Pair(made.unit, Relation.ADD_OR_REMOVE)
     certificate = {
         "format": FORMAT,
@@ -64,18 +67,18 @@ def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
         "delta": made.delta,
         "headline": headline(guarantees, pair, made.delta),
         "guarantees": guarantees,
+        "unproven": [str(relation) for relation in made.unproven],
         "events": lines_to_json(lines),
         "blocks": [_block(made.ledger, row) for row in blocks],
         "data_set": _data_set(made.ledger),
         "assumptions": dict(made.assumptions),
-        "published": {
-            "epsilon": None,
-            "status": _PUBLISHED.get(made.method, "none: no claim was handed over"),
-        },
+        "published": (made.claim or no_claim(made.method)).to_json(),
         "tuning": made.tuning,
         "public_knowledge": list(made.public_knowledge),
         "evaluation": _evaluation(made.evaluation),
-        "unprotected": _unprotected(made.evaluation),
+        "controls": controls,
+        "compression": _compression(made, len(contents[ONNX])),
+        "unprotected": _unprotected(made),
         "warnings": list(made.warnings),
         "model": {
             "about": made.model.about,
@@ -90,8 +93,17 @@ def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
     return {**certificate, "digest": digest(certificate)}
 
 
-def price_all(lines: Sequence[Line], delta: float, *, void: bool = False) -> list[dict[str, Any]]:
-    """One line a pair and delta, for every pair that is proven in all events (E4, E5)."""
+def price_all(
+    lines: Sequence[Line],
+    delta: float,
+    *,
+    void: bool = False,
+    unproven: Sequence[Relation] = (),
+) -> list[dict[str, Any]]:
+    """One line a pair and delta, for every pair that is proven in all events (E4, E5).
+
+    Relations that the split of the data does not support have none.
+    """
     return [
         _line(
             # Whoever knows the seed can subtract the noise (K6).
@@ -100,6 +112,7 @@ def price_all(lines: Sequence[Line], delta: float, *, void: bool = False) -> lis
             else cost.guarantee(at)
         )
         for pair in pairs_of(lines)
+        if pair.relation not in unproven
         for cost in [price(lines, pair)]
         for at in sorted({*DELTAS, delta}, reverse=True)
     ]
@@ -206,11 +219,37 @@ def _evaluation(evaluation: Evaluation | None) -> dict[str, Any] | None:
     }
 
 
-def _unprotected(evaluation: Evaluation | None) -> list[str]:
-    """What is told exactly: K1 wants it listed."""
+def _compression(made: Made, size: int) -> dict[str, Any] | None:
+    if made.compression is None:
+        return None
+    student = made.compression.student
+    if (student.parameters, student.size) != (made.model.parameters, size):
+        raise BadInput(
+            "the compression report is that of another student",
+            where="compression",
+            why="its parameters and file size are not those of the released model",
+            remedy="measure the model that is released",
+        )
+    return made.compression.to_json()
+
+
+def _unprotected(made: Made) -> list[str]:
+    """What is told exactly: K1 wants it listed. Noisy counts, of controls too, were paid for."""
+    evaluation = made.evaluation
+    told = []
+    if Relation.CHANGE in made.unproven:
+        told.append("a change of a record's class, which may move it to the public part")
     if evaluation is None or evaluation.protected:
-        return []
-    return [f"accuracy and confusion counts, exact, on: {evaluation.records}"]
+        return told
+    told += [f"accuracy and confusion counts, exact, on: {evaluation.records}"]
+    if made.controls:
+        told.append(f"accuracy of the models it is compared with, exact, on: {evaluation.records}")
+    return told + [
+        f"accuracy of {control.name}, which saw sensitive records without protection; no epsilon "
+        "of this certificate covers it"
+        for control in made.controls
+        if control.private
+    ]
 
 
 def _versions() -> dict[str, str]:

@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Ledger
+from stillroom.release.compression import CompressionReport
+from stillroom.release.controls import MODES, Claim, Control
 from stillroom.release.model import ReleasedModel
 from stillroom.release.samples import check_samples
-from stillroom.vocabulary import Unit, check_delta
+from stillroom.vocabulary import Relation, Unit, check_delta
 
 TUNING = ("none", "public", "charged", "undeclared")
 STANDINGS = ("checked", "assumed", "failed")
@@ -58,8 +60,13 @@ class Made:
         public_knowledge: what public things were used.
         evaluation: how good the model is, if that was measured.
         warnings: further sentences a reader of the certificate must see.
+        unproven: relations that the way the data were split does not support, whatever was drawn.
         samples: pictures drawn from a sanitised sketch, for the card: (n, H, W) or (n, H, W, 3),
             uint8, or floats from 0 to 1.
+        compression: teacher and released model measured side by side.
+        controls: other models on the same test, each of them paid for where it is protected; a
+            private one only for benchmark or audit, with a public test.
+        claim: what the method's paper publishes, and whether it holds.
 
     Raises:
         BadInput: the parts do not fit together.
@@ -80,10 +87,16 @@ class Made:
     public_knowledge: tuple[str, ...]
     evaluation: Evaluation | None
     warnings: tuple[str, ...] = ()
+    unproven: tuple[Relation, ...] = ()
     samples: npt.NDArray[Any] | None = None
+    compression: CompressionReport | None = None
+    controls: tuple[Control, ...] = ()
+    claim: Claim | None = None
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
+        if self.mode not in MODES:
+            raise _unfit(f"unknown mode {self.mode!r}", f"use one of: {', '.join(MODES)}")
         if self.tuning not in TUNING:
             raise _unfit(f"unknown tuning {self.tuning!r}", f"use one of: {', '.join(TUNING)}")
         if self.model.outputs != len(self.classes):

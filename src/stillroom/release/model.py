@@ -135,7 +135,7 @@ def check_onnx(content: bytes, model: ReleasedModel) -> None:
     """
     from stillroom.release.predict import run_onnx
 
-    x = _records(model.shape)
+    x = fixed_records(model.shape, _CHECKED_RECORDS)
     expected = model.logits(x)
     allowed = TOLERANCE * max(1.0, float(np.abs(expected).max()))
     for some in (slice(None), slice(0, 1)):
@@ -151,12 +151,12 @@ def check_onnx(content: bytes, model: ReleasedModel) -> None:
             )
 
 
-def _records(shape: Sequence[int]) -> npt.NDArray[np.float32]:
-    """Records that look like anything: waves of many lengths, and one that is all zero."""
-    size = _CHECKED_RECORDS * math.prod(shape)
+def fixed_records(shape: Sequence[int], count: int) -> npt.NDArray[np.float32]:
+    """At least three records that look like anything: many waves, and one that is all zero."""
+    size = count * math.prod(shape)
     place = np.arange(size, dtype=np.float64)
     waves = 8 + 4 * np.sin(place * 0.7) + 3 * np.sin(place * place * 0.013)
-    x: npt.NDArray[np.float32] = waves.reshape(_CHECKED_RECORDS, *shape).astype(np.float32)
+    x: npt.NDArray[np.float32] = waves.reshape(count, *shape).astype(np.float32)
     x[1] = np.round(x[1])
     x[2] = 0
     return x

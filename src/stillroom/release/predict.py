@@ -105,6 +105,21 @@ def run_onnx(content: bytes, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels
     Raises:
         BadInput: ONNX Runtime is not installed.
     """
+    session = session_of(content)
+    answers = [
+        session.run(["logits", "label"], {"x": x[start : start + TOGETHER]})
+        for start in range(0, len(x), TOGETHER)
+    ]
+    logits, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+    return logits, labels
+
+
+def session_of(content: bytes) -> Any:
+    """An ONNX file, ready to run on one thread.
+
+    Raises:
+        BadInput: ONNX Runtime is not installed.
+    """
     try:
         import onnxruntime
     except ImportError:
@@ -116,10 +131,4 @@ def run_onnx(content: bytes, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels
         ) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    answers = [
-        session.run(["logits", "label"], {"x": x[start : start + TOGETHER]})
-        for start in range(0, len(x), TOGETHER)
-    ]
-    logits, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
-    return logits, labels
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -19,6 +19,16 @@ section.watch { border-left: 6px solid var(--amber); }
 section.known { border-left: 6px solid var(--blue); }
 section.known li { font-weight: 600; }
 .sheet { display: block; width: 100%; max-width: 36rem; image-rendering: pixelated; }
+.bars { margin: 1rem 0; overflow-x: auto; }
+.bars figcaption { color: var(--soft); font-size: .9rem; padding-bottom: .6rem; }
+.bars svg { display: block; width: 100%; min-width: 36rem; }
+.bars text { font-size: 14px; fill: var(--ink); }
+.bars .heading { font-weight: 600; }
+.bars .name { text-anchor: end; fill: var(--soft); }
+.bars .teacher { fill: #7b8794; }
+.bars .student { fill: var(--green); }
+.bars .int8 { opacity: .55; }
+.bars line { stroke: var(--soft); }
 .alarm { background: var(--red); color: #fff; border-radius: 10px; padding: 1rem 1.4rem; }
 .tiles { display: flex; flex-wrap: wrap; gap: 1rem; }
 .tile { flex: 1 1 14rem; border: 1px solid var(--line); border-radius: 8px; padding: .9rem 1rem; }
@@ -27,6 +37,8 @@ section.known li { font-weight: 600; }
 .figure, .tile p.figure { font-size: 1.7rem; line-height: 1.2; font-weight: 650; color: var(--ink);
   margin: .3rem 0; }
 .tile.certified p.figure { color: var(--green); font-size: 2.4rem; }
+.tile.certified.open { border-color: var(--red); }
+.tile.certified.open p.figure { color: var(--red); }
 ul { margin: .4rem 0; padding-left: 1.2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .93rem; }

@@ -16,11 +16,13 @@ from stillroom.gate import mechanisms
 from stillroom.gate.accounting import fold
 from stillroom.gate.events import Line, lines_from_json
 from stillroom.release.certificate import FORMAT, VERSION, headline, price_all
+from stillroom.release.compression import CompressionReport
+from stillroom.release.controls import MODES, Claim, Control, check_controls
 from stillroom.release.files import BOUND, CARD, CERTIFICATE, ONNX, digest, number, sha256
 from stillroom.release.keys import read_public
 from stillroom.release.made import check_assumptions
 from stillroom.release.manifest import check_signature, does_not, parsed, read_files
-from stillroom.vocabulary import Pair, check_delta
+from stillroom.vocabulary import Pair, Relation, check_delta
 
 _CLOSE = 1e-3
 """How far two versions of an accountant may differ before a figure counts as another one."""
@@ -75,8 +77,10 @@ def verify_bundle(folder: Path | str, key: Path | str | None = None) -> dict[str
 def _check(certificate: Mapping[str, Any], place: Path) -> dict[str, Any]:
     _check_standing(certificate, place)
     check_assumptions(certificate["assumptions"], str(place))
+    _check_company(certificate, place)
     lines = _check_events(certificate, place)
-    again = price_all(lines, check_delta(certificate["delta"]))
+    unproven = tuple(Relation(name) for name in certificate["unproven"])
+    again = price_all(lines, check_delta(certificate["delta"]), unproven=unproven)
     stated = {(line["for"], line["delta"]): line for line in certificate["guarantees"]}
     if set(stated) != {(line["for"], line["delta"]) for line in again}:
         raise does_not(place, "certificate.json does not state an epsilon for what is proven")
@@ -119,8 +123,27 @@ def _check_standing(certificate: Mapping[str, Any], place: Path) -> None:
             why="whoever knows the seed can subtract the noise, so epsilon is infinite",
             remedy="release again without a seed; use this bundle for tests only",
         )
-    if certificate["status"] != "valid":
-        raise does_not(place, "certificate.json has an unknown status")
+    if certificate["status"] != "valid" or certificate["mode"] not in MODES:
+        raise does_not(place, "certificate.json has an unknown status or mode")
+
+
+def _check_company(certificate: Mapping[str, Any], place: Path) -> None:
+    """The claim, the controls and the compression, as far as they can be checked by themselves."""
+    Claim.from_json(certificate["published"])
+    evaluation = certificate["evaluation"]
+    check_controls(
+        [Control(**control) for control in certificate["controls"]],
+        certificate["purpose"],
+        protected=None if evaluation is None else evaluation["protected"],
+    )
+    told, model = certificate["compression"], certificate["model"]
+    if told is None:
+        return
+    report = CompressionReport.from_json(told)
+    if report.to_json() != told:
+        raise does_not(place, "the ratios in certificate.json are not those of its entries")
+    if (report.student.parameters, report.student.size) != (model["parameters"], model["size"]):
+        raise does_not(place, "the compression in certificate.json is that of another model")
 
 
 def _check_events(certificate: Mapping[str, Any], place: Path) -> tuple[Line, ...]:
