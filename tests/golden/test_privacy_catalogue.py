@@ -8,6 +8,7 @@ from fractions import Fraction
 import dp_accounting
 import numpy as np
 import pytest
+import torch
 from dp_accounting import NeighboringRelation
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
@@ -15,6 +16,9 @@ from dp_accounting.rdp import RdpAccountant
 from stillroom.gate import ConfidentVotes, GaussianSum, NoisyVotes, RandomisedResponse, plan
 from stillroom.gate.accounting import price
 from stillroom.gate.planning import label_accuracy
+from stillroom.methods.rona.claims import claim_of, claimed_epsilon
+from stillroom.methods.rona.published_plan import Published
+from stillroom.public.published_losses import hint_loss, privacy_sanitize
 from stillroom.vocabulary import RECORD, Pair, Relation, Unit
 
 CHANGE = Pair(Unit.RECORD, Relation.CHANGE)
@@ -150,6 +154,38 @@ def test_calibration_is_the_smallest_and_holds():
     assert found.epsilon <= 1
     a_little_less = found.sigma - Fraction(1, 1000)
     assert plan(queries=200, sigma=a_little_less).epsilon > 1
+
+
+def test_rona_noise_in_gradient():
+    """Literal RONA: the same gradient under any noise on the loss, so no epsilon at all."""
+    gradients = []
+    for noise in (0.0, 123.0):
+        said = torch.zeros(1, 3, requires_grad=True)
+        loss = hint_loss(said, torch.tensor([[0.3, -0.7, 0.2]]))
+        privacy_sanitize(loss, 10.0, noise, detached=True).backward()
+        gradients.append(said.grad)
+    assert torch.equal(*gradients)
+    wishes = Published().wishes(40_000, hint_width=128, classes=10)
+    lines = [line for mechanism, count in wishes.values() for line in mechanism.lines(count)]
+    assert price(lines, RECORD).epsilon(1e-5) == math.inf
+    assert "does not hold" in claim_of(Published(), 40_000, 1e-5)
+
+
+def test_rona_clip_zero_grad():
+    said = torch.zeros(1, 2, requires_grad=True)
+    loss = hint_loss(said, torch.tensor([[30.0, -40.0]]))
+    privacy_sanitize(loss, 1.0, 0.0, detached=False).backward()
+    assert loss.item() > 1
+    assert not said.grad.any()
+
+
+def test_rona_t_count():
+    assert (Published().calls(40_000), Published().claimed_calls(40_000)) == (3200, 3125)
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(1, 38.7), (math.sqrt(2), 64.2), (2, 109.3)])
+def test_rona_readme_eps(sensitivity, epsilon):
+    assert claimed_epsilon(3125, 10, 1e-5, sensitivity) == pytest.approx(epsilon, abs=0.05)
 
 
 def test_float_laplace_trap():

@@ -13,6 +13,7 @@ from stillroom.gate.mechanisms import (
     NoisyCounts,
     NoisyVotes,
     RandomisedResponse,
+    Unprotected,
 )
 from stillroom.gate.planning import Plan, plan
 from stillroom.vocabulary import Budget
@@ -35,5 +36,6 @@ __all__ = [
     "Plan",
     "Purpose",
     "RandomisedResponse",
+    "Unprotected",
     "plan",
 ]

@@ -261,6 +261,21 @@ class Ledger:
 
     # -- reserve, draw, commit --------------------------------------------------------------
 
+    def refuse_without_budget(self, options: str = "") -> None:
+        """Say early, before long work, that nothing can be drawn.
+
+        Raises:
+            BadInput: no budget is set.
+        """
+        if not self.budgets():
+            raise BadInput(
+                "no budget is set for this data",
+                where=str(self.path),
+                why="without one nobody has decided how much may be told about these records",
+                remedy=f"stillroom ledger budget set {self.path} --epsilon 1 --reason '...'"
+                + options,
+            )
+
     def reserve(
         self,
         wishes: Sequence[Wish],
@@ -281,15 +296,8 @@ class Ledger:
             BadInput: no budget is set.
             BudgetExhausted: the block does not fit; nothing was drawn.
         """
+        self.refuse_without_budget(_for_whom(wishes))
         budgets = self.budgets()
-        if not budgets:
-            raise BadInput(
-                "no budget is set for this data",
-                where=str(self.path),
-                why="without one nobody has decided how much may be told about these records",
-                remedy=f"stillroom ledger budget set {self.path} --epsilon 1 --reason '...'"
-                + _for_whom(wishes),
-            )
         # Priced before the file is locked: other processes need not wait for arithmetic.
         block = PricedBlock(wishes, noise, deltas=[b.delta for b in budgets])
         with self._store.transaction():

@@ -9,6 +9,7 @@ from stillroom.gate.mechanisms.answers import GaussianAnswers
 from stillroom.gate.mechanisms.base import Mechanism
 from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
 from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
+from stillroom.gate.mechanisms.unprotected import Unprotected
 from stillroom.gate.mechanisms.votes import UNANSWERED, ConfidentVotes, NoisyArgmax, NoisyVotes
 from stillroom.vocabulary import Unit
 
@@ -23,6 +24,7 @@ __all__ = [
     "NoisyCounts",
     "NoisyVotes",
     "RandomisedResponse",
+    "Unprotected",
     "mechanism_from_json",
 ]
 
@@ -37,6 +39,7 @@ _BY_NAME: dict[str, type[Mechanism]] = {
         NoisyCounts,
         NoisyVotes,
         RandomisedResponse,
+        Unprotected,
     )
 }
 

@@ -1,0 +1,262 @@
+"""One ordinary teacher, trained on public and sensitive records without any protection.
+
+It is what RONA publishes about, so it is here: to run the method as published. One record may
+change the whole teacher, in any way. What it says outside is therefore either unprotected, with no
+sensitivity for any unit, or a residual that is clipped as a whole (reading R3, privacy.md 1c).
+
+Claim of R3: for each batch of queries the answer is an integer vector of a norm of at most
+`steps`, whatever the teacher is. Any two teachers are at most 2 * steps apart, so D = 2B for a
+record, a person or an entity, added, removed or changed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from stillroom.errors import BadInput
+from stillroom.models import build
+from stillroom.private.grids import BELOW_ONE
+from stillroom.randomness import order
+from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
+
+GRID = 1 << 16
+"""Units of 1 in what leaves unprotected."""
+MOST_STEPS = 1 << 24
+LARGEST = 1 << 40
+"""No unprotected answer is larger, in units."""
+UNPROTECTED = Sensitivity(Norm.L2_SQUARED, {})
+WEIGHT_DECAY = 1e-3
+CHUNK = 512
+
+Doubles = npt.NDArray[np.float64]
+
+
+class PlainTeacher:
+    """An ordinary network that saw every record.
+
+    Guarantee: none by itself. `residual` bounds what one batch of answers shows, see there.
+    Assumes: queries, layers, bounds and the student's outputs are public or sanitised.
+
+    Args:
+        network: a trained sequence of blocks that gives logits; `network[:k]` ends with block k.
+    """
+
+    def __init__(self, network: nn.Sequential) -> None:
+        self._network = network.eval()
+
+    @classmethod
+    def train(
+        cls,
+        model: str,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        classes: int,
+        *,
+        epochs: int,
+        learning_rate: float = 1e-3,
+        batch: int = 128,
+        seed: int = 0,
+    ) -> PlainTeacher:
+        """Train a network by AdamW on all records, public and sensitive.
+
+        Args:
+            model: what `models.build` knows, or a model of one's own; a sequence of blocks.
+            x: the records, scaled as the network is given them.
+            y: their labels.
+            classes: how many classes there are.
+            epochs: passes over the records.
+            learning_rate: the length of a step.
+            batch: records a step.
+            seed: of the start and the order.
+
+        Raises:
+            BadInput: the model is no sequence of blocks, or a label is no class.
+        """
+        if len(x) != len(y) or (len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes):
+            raise BadInput(
+                "the labels do not fit the records, or one is not a class",
+                where="labels",
+                remedy="give one class a record, numbered from 0",
+            )
+        network = build(model, tuple(x.shape[1:]), classes, seed=seed)
+        if not isinstance(network, nn.Sequential):
+            raise BadInput(
+                "the teacher's network is not a sequence of blocks",
+                where=model,
+                why="a hint is what comes out of a block",
+                remedy="let the callable return a torch.nn.Sequential",
+            )
+        optimiser = torch.optim.AdamW(
+            network.parameters(), lr=learning_rate, weight_decay=WEIGHT_DECAY
+        )
+        network.train()
+        for epoch in range(epochs):
+            places = torch.from_numpy(order(seed, "plain teacher", epoch, size=len(y)))
+            for place in torch.split(places, batch):
+                optimiser.zero_grad()
+                F.cross_entropy(network(x[place]), y[place]).backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+        return cls(network)
+
+    def __repr__(self) -> str:
+        return "PlainTeacher(<hidden>)"
+
+    def __reduce__(self) -> NoReturn:
+        raise BadInput(
+            "a plain teacher cannot be pickled",
+            why="its weights were trained on sensitive records without any protection",
+            remedy="release a student instead",
+        )
+
+    def outputs(self, queries: torch.Tensor) -> Bounded:
+        """The logits of a batch as one row, in units of 1/GRID; unprotected."""
+        return _unprotected(self._answers(queries, None))
+
+    def hints(self, queries: torch.Tensor, layer: int, shape: tuple[int, ...]) -> Bounded:
+        """What block `layer`, counted from 1, says of a batch, as one row; unprotected.
+
+        Args:
+            queries: public records.
+            layer: the hint layer.
+            shape: of one hint: a smaller height and width is averaged to, a flat one flattened to.
+        """
+        return _unprotected(self._answers(queries, layer, shape))
+
+    def residual(
+        self,
+        queries: torch.Tensor,
+        student: npt.NDArray[np.floating],
+        *,
+        bound: float,
+        steps: int,
+        layer: int | None = None,
+        temperature: float = 1.0,
+    ) -> Bounded:
+        """R3: what the student says minus what the teacher says, clipped to `bound` as one vector.
+
+        Guarantee: the row is an integer vector of a norm of at most `steps`, checked in integers,
+        for every teacher; D = 2 * steps for every unit and relation.
+
+        Args:
+            queries: public records, one batch.
+            student: the student's adapted hints (with `layer`), or else its softened probabilities;
+                their difference is the gradient of the softened cross-entropy with respect to the
+                student's logits, up to 1 / temperature.
+            bound: B, a public or sanitised number.
+            steps: grid units the bound has.
+            layer: the hint layer, counted from 1; None for the teacher's softened probabilities.
+            temperature: divides the teacher's logits before the softmax.
+
+        Raises:
+            BadInput: the bound or the steps are out of range.
+        """
+        if not (1 <= steps <= MOST_STEPS and 0 < bound < float("inf") and temperature > 0):
+            raise BadInput(
+                "the bound, its steps or the temperature are out of range",
+                where="bound, steps, temperature",
+                why="the norm of an answer is checked in exact integers",
+                remedy="give numbers above 0, and at most 2^24 steps",
+            )
+        taught = self._answers(queries, layer, tuple(student.shape[1:]))
+        if layer is None:
+            taught = _softened(taught, temperature)
+        if taught.shape != student.shape:
+            raise BadInput(
+                f"the student says {student.shape}, the teacher's layer {taught.shape}",
+                where="student",
+                remedy="adapt the student's layer to the teacher's",
+            )
+        away = clipped(student.astype(np.float64).ravel() - taught.ravel(), bound, steps)
+        # The whole teacher may change, with whatever unit did it.
+        proven = Sensitivity.uniform(Norm.L2_SQUARED, 4 * steps**2, Unit.PERSON)
+        return Bounded(away[None], proven)
+
+    def _answers(
+        self, queries: torch.Tensor, layer: int | None, shape: tuple[int, ...] = ()
+    ) -> Doubles:
+        if layer is not None and not 1 <= layer <= len(self._network):
+            raise BadInput(
+                f"the teacher has no block {layer}",
+                where="layer",
+                remedy="name a block of its network, counted from 1",
+            )
+        part = self._network if layer is None else self._network[:layer]
+        rows: list[npt.NDArray[Any]] = []
+        with torch.no_grad():
+            for some in torch.split(queries, CHUNK):
+                said = part(some)
+                rows.append((said if layer is None else _reshaped(said, shape)).numpy())
+        return np.concatenate(rows).astype(np.float64)
+
+
+def bounded_loss(loss: float, bound: float, steps: int) -> Bounded:
+    """A batch loss clipped to `bound`, in whole units of bound/steps: what Algorithm 2 noises.
+
+    Guarantee: a whole number from 0 to `steps`, so D = B for whatever unit moves the loss.
+
+    >>> bounded_loss(7.0, bound=2.0, steps=100)
+    Bounded(<hidden>, shape=(1, 1), norm=l2-squared)
+    """
+    proven = Sensitivity.uniform(Norm.L2_SQUARED, steps**2, Unit.PERSON)
+    return Bounded(np.array([[loss_steps(loss, bound, steps)]]), proven)
+
+
+def loss_steps(loss: float, bound: float, steps: int) -> int:
+    """The clipped loss in whole units of bound/steps; 0 for what is no number.
+
+    >>> loss_steps(7.0, 2.0, 100), loss_steps(1.0, 2.0, 100), loss_steps(float("nan"), 2.0, 100)
+    (100, 50, 0)
+    """
+    share = loss / bound
+    if math.isnan(share):
+        return 0
+    return int(min(max(share, 0.0), 1.0) * steps)
+
+
+def clipped(residual: Doubles, bound: float, steps: int) -> Integers:
+    """A vector scaled down to a norm of at most `bound`, in whole units of bound/steps.
+
+    Guarantee: integers with a norm of at most `steps`, checked in integers; 0 where arithmetic
+    went wrong.
+    """
+    with np.errstate(all="ignore"):
+        units = residual * (steps / bound)
+        length = float(np.sqrt((units * units).sum()))
+        units = units * min(1.0, steps * BELOW_ONE / max(length, 1e-300))
+    if not np.isfinite(units).all():
+        return np.zeros(residual.shape, dtype=np.int64)
+    integers: Integers = np.trunc(np.clip(units, -steps, steps)).astype(np.int64)
+    return integers if squared_norm(integers) <= steps**2 else np.zeros_like(integers)
+
+
+def squared_norm(vector: Integers) -> int:
+    """The exact squared norm; parts of 2^14 numbers up to 2^24 each stay within 2^62."""
+    part = 1 << 14
+    starts = range(0, vector.size, part)
+    return sum(int(np.square(vector[start : start + part]).sum()) for start in starts)
+
+
+def _unprotected(answers: Doubles) -> Bounded:
+    with np.errstate(all="ignore"):
+        units = np.clip(np.rint(answers.ravel() * GRID), -LARGEST, LARGEST)
+    return Bounded(np.nan_to_num(units, nan=0.0).astype(np.int64)[None], UNPROTECTED)
+
+
+def _reshaped(said: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    if len(shape) == 3:
+        return F.adaptive_avg_pool2d(said, shape[1:])
+    return said.flatten(1)
+
+
+def _softened(logits: Doubles, temperature: float) -> Doubles:
+    with np.errstate(all="ignore"):
+        raised = np.exp(logits / temperature - (logits / temperature).max(axis=1, keepdims=True))
+        shares: Doubles = raised / raised.sum(axis=1, keepdims=True)
+    return shares
