@@ -10,11 +10,13 @@ import pytest
 import torch
 
 from features.enlarged import loud, moved_by_company, pictures
+from stillroom.data import digits
 from stillroom.engine import Engine
 from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.features import extraction
 from stillroom.features.extraction import Extractor
 from stillroom.features.projection import GRID_BITS
+from stillroom.models import build
 
 SERIAL = Engine("serial")
 
@@ -254,3 +256,47 @@ def test_what_is_finished_is_not_run_again(backbones, x, tmp_path, monkeypatch):
     changed = features(x)
     assert not np.array_equal(changed, first)
     assert len(list(cache.iterdir())) == 5
+
+
+# -- a network of one's own, trained on public records --------------------------------------
+
+
+def own(seed=0, model="mobile-10k", blocks=-1):
+    return build(model, (1, 8, 8), 10, seed=seed)[:blocks].eval()
+
+
+@pytest.mark.parametrize("model", ["mlp", "mobile-10k"])
+def test_an_own_network_gives_each_record_its_own_features(model):
+    """Small pictures too; and norms over the batch are those of the training by then."""
+    records = digits().x[:40].astype(np.float32)
+    extractor = Extractor("auxiliary", (8, 8), 16.0, own=own(model=model))
+    grid = extractor.grid(records, engine=SERIAL)
+    assert grid.shape == (40, extractor.layout[0] * extractor.layout[1])
+    assert extractor.layout[1] == 1
+    assert (grid != 0).any(axis=1).all()
+    for i in (0, 7, 39):
+        assert np.array_equal(extractor.grid(records[i : i + 1], engine=SERIAL)[0], grid[i])
+    louder = records.copy()
+    louder[1:] = 16 - louder[1:]
+    moved = extractor.grid(louder, engine=SERIAL)
+    assert np.array_equal(moved[0], grid[0])
+    assert not np.array_equal(moved[1], grid[1])
+
+
+def test_an_own_network_that_gives_maps_is_a_table():
+    extractor = Extractor("auxiliary", (8, 8), 16.0, own=own(blocks=1))
+    assert extractor.layout == (8, 16)
+
+
+def test_other_weights_are_other_features():
+    digests = [Extractor("auxiliary", (8, 8), 16.0, own=own(seed)).digest for seed in (0, 0, 1)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_an_own_network_shows_nothing_of_itself():
+    assert "Sequential" not in repr(Extractor("auxiliary", (8, 8), 16.0, own=own()))
+
+
+def test_without_a_network_there_are_no_own_features():
+    with pytest.raises(BadInput):
+        Extractor("auxiliary", (16, 16), 16.0)

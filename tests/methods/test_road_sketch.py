@@ -34,8 +34,8 @@ def test_scattering_over_directions_of_the_sketch(tmp_path, monkeypatch):
     recipe = recipe_in(tmp_path, features=SCATTERED, more=SKETCH, records=1200)
     planned = []
 
-    def noted(*given):
-        planned.append(cost_of(*given))
+    def noted(*given, **named):
+        planned.append(cost_of(*given, **named))
         return planned[-1]
 
     monkeypatch.setattr(road, "cost_of", noted)

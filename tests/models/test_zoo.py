@@ -20,9 +20,15 @@ COUNTS = {
     "conv-small": (152_394, 152_970),
     "student-10k": (9_322, 11_146),
     "student-50k": (50_770, 55_682),
+    "mobile-10k": (9_266, 11_090),
+    "mobile-50k": (50_626, 55_538),
     "resnet-small": (174_970, 175_258),
     "tanh-cnn": (26_010, 37_274),
 }
+
+
+OVER_BATCH = ("mobile-10k", "mobile-50k")
+"""Students of public pictures alone: their norms are over the batch."""
 
 
 def test_every_network_is_counted():
@@ -34,8 +40,22 @@ def test_sizes_and_scores(name):
     for shape, count in zip((GREY, COLOUR), COUNTS[name], strict=True):
         model = build(name, shape, 10, seed=0)
         assert parameter_count(model) == count
-        check_fits(model, shape, 10, private_training=True)
+        check_fits(model, shape, 10, private_training=name not in OVER_BATCH)
         assert model(torch.zeros(3, *shape)).shape == (3, 10)
+
+
+@pytest.mark.parametrize("name", OVER_BATCH)
+def test_norms_over_the_batch_are_refused_for_private_training(name):
+    model = build(name, GREY, 10, seed=0)
+    check_fits(model, GREY, 10, private_training=False)
+    with pytest.raises(BadInput):
+        check_fits(model, GREY, 10, private_training=True)
+    # What they mix in training they no longer mix when they are released.
+    x = torch.from_numpy(normals(2, "x", size=(4, *GREY))).float()
+    with torch.no_grad():
+        together, alone = (model.eval()(x)[:1], model(x[:1]))
+        assert torch.allclose(together, alone, atol=1e-6)
+        assert not torch.allclose(model.train()(x)[:1], alone, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +82,7 @@ def test_every_block_has_a_number_and_a_name(name):
     assert list(dict(model.named_children()))[-1] == "classes"
     x = torch.from_numpy(normals(1, "x", size=(2, *GREY))).float()
     middle = len(model) // 2
+    model.eval()
     with torch.no_grad():
         assert torch.equal(model(x), model[middle:](model[:middle](x)))
 

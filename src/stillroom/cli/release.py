@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,13 @@ def release(
     recipe: RecipeFile,
     output: Annotated[Path, typer.Option("-o", "--output", help="A new folder for the bundle.")],
     key: Annotated[Path | None, typer.Option(help="A private key to sign the bundle with.")] = None,
+    accept_infinite: Annotated[
+        bool,
+        typer.Option(
+            "--accept-infinite",
+            help="Let a paper's algorithm leave a ledger for release at infinity.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only plan: no data are touched, nothing is drawn.")
     ] = False,
@@ -26,7 +33,7 @@ def release(
     if dry_run:
         show_cost(recipe, json)
         return
-    facts = follow(recipe, output, key)
+    facts = follow(recipe, output, key, accept_infinite=accept_infinite)
     if json:
         from stillroom.cli.printing import print_json
 
@@ -43,7 +50,11 @@ def tell(facts: dict[str, object]) -> None:
     told = shown(epsilon, 3) if isinstance(epsilon, float) else epsilon
     typer.echo(f"certified epsilon {told} at delta {facts['delta']:g} for {facts['for']}")
     if isinstance(facts["accuracy"], float):
-        typer.echo(f"accuracy {facts['accuracy']:.1%}")
+        typer.echo(f"accuracy {facts['accuracy']:.2%}")
+    controls = facts["controls"]
+    if isinstance(controls, dict) and controls:
+        told = ", ".join(f"{name} {accuracy:.2%}" for name, accuracy in controls.items())
+        typer.echo(f"beside it: {told}")
     if facts["lost_steps"]:
         typer.echo(f"lost answers, charged and not drawn again: {facts['lost_steps']}")
     typer.echo(f"Check it: stillroom verify {facts['bundle']}")
@@ -51,7 +62,12 @@ def tell(facts: dict[str, object]) -> None:
 
 
 def follow(
-    recipe: Path, output: Path, key: Path | None = None, budget: object = None
+    recipe: Path,
+    output: Path,
+    key: Path | None = None,
+    budget: object = None,
+    *,
+    accept_infinite: bool = False,
 ) -> dict[str, object]:
     """Follow a recipe with progress on the terminal; return what to tell."""
     from rich.console import Console
@@ -75,6 +91,7 @@ def follow(
             output,
             sign_with=key,
             budget=budget if isinstance(budget, Budget) else None,
+            accept_infinite=accept_infinite,
             tell=lambda line: progress.update(task, description=line),
             on_step=lambda step, steps: progress.update(task, completed=step, total=steps),
         )
@@ -85,8 +102,21 @@ def follow(
         "epsilon": line["epsilon"],
         "delta": line["delta"],
         "accuracy": None if measured is None else measured["accuracy"],
+        "controls": {one["name"]: one["accuracy"] for one in certificate["controls"]},
+        "published": certificate["published"],
         "lost_steps": sum(block["lost"] for block in certificate["blocks"]),
     }
+
+
+def _claim(recipe: Any) -> list[tuple[str, str]]:
+    """What the paper's own formula says, beside what holds."""
+    if recipe.published is None:
+        return []
+    from stillroom.methods.rona.claims import claim_of
+    from stillroom.methods.rona.plans import public_records, published_of
+
+    plan, public = published_of(recipe), public_records(recipe)
+    return [("published", claim_of(plan, public, recipe.privacy.delta))]
 
 
 def show_cost(recipe_file: Path, json: bool) -> None:
@@ -98,18 +128,21 @@ def show_cost(recipe_file: Path, json: bool) -> None:
     from stillroom.methods.costs import cost_of
     from stillroom.methods.recipe import read
     from stillroom.methods.road import seconds_a_step
+    from stillroom.release.files import spelled
 
     recipe, _ = read(recipe_file)
     cost = cost_of(recipe, classes=10)
-    a_step = seconds_a_step(recipe)
+    linear = recipe.method == "direct"
+    a_step = seconds_a_step(recipe) if linear else None
     seconds = None if a_step is None else float(f"{a_step * recipe.training.steps:.2g}")
+    scale = None if cost.multiplier is None else float(cost.multiplier)
     draws: Counter[str] = Counter()
     for mechanism, count in cost.wishes:
         draws[mechanism.name] += count
     facts = {
-        "epsilon": cost.epsilon,
+        "epsilon": spelled(cost.epsilon),
         "delta": recipe.privacy.delta,
-        "noise_multiplier": float(cost.multiplier),
+        "noise_multiplier": scale,
         "draws": dict(draws),
         "seconds": seconds,
     }
@@ -122,8 +155,9 @@ def show_cost(recipe_file: Path, json: bool) -> None:
         [
             ("certified epsilon", shown(cost.epsilon, 3)),
             ("delta", f"{recipe.privacy.delta:g}"),
-            ("noise over clip", f"{float(cost.multiplier):g}"),
+            ("noise over clip", "given by the recipe" if scale is None else f"{scale:g}"),
             *((f"draws of {name}", count) for name, count in draws.items()),
             ("seconds of steps, about", "depends on the network" if seconds is None else seconds),
+            *_claim(recipe),
         ],
     )

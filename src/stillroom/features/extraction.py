@@ -13,7 +13,7 @@ import importlib
 import io
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -55,7 +55,7 @@ class _Table(nn.Module):
                 seen, size=(self._size, self._size), mode="bicubic", align_corners=False
             )
         table: Tensor = self.inner(seen)
-        return table.flatten(2) if self._size is None else table[:, :, None]
+        return table.flatten(2) if self._size is None and table.ndim > 2 else table[:, :, None]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class Extractor:
         shape: of one record as stored.
         full_scale: the largest value a feature of a record can have.
         size: the side a backbone's pictures are brought to.
+        own: with the name "auxiliary": a network trained on public records, from pictures to
+            features.
 
     Raises:
         BadInput: the backbone cannot be imported, or does not fit the records.
@@ -79,8 +81,11 @@ class Extractor:
     shape: tuple[int, ...]
     full_scale: float = 255.0
     size: int | None = None
+    own: nn.Module | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.own is not None:
+            return
         fits = len(self.shape) in (2, 3) and min(self.shape[:2]) >= 12
         if not fits or (len(self.shape) == 3 and self.shape[2] not in (1, 3)):
             raise BadInput(
@@ -108,7 +113,9 @@ class Extractor:
     def network(self) -> nn.Module:
         """The module from raw records to feature tables."""
         pictures = AsPictures(self.shape, self.full_scale)
-        inner = _backbone(self.name) if self.size is not None else Scattering(pictures.given[0])
+        inner = self.own
+        if inner is None:
+            inner = _backbone(self.name) if self.size is not None else Scattering(pictures.given[0])
         return _Table(pictures, inner, self.size).eval().requires_grad_(False)
 
     @cached_property

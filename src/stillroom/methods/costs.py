@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ from stillroom.errors import BadInput
 from stillroom.gate import Mechanism, NoisyCounts
 from stillroom.gate.accounting import price
 from stillroom.gate.calibration import smallest_sigma
+from stillroom.gate.events import Line
 from stillroom.methods.direct import Direct
 from stillroom.methods.recipe import Recipe
 from stillroom.methods.sketch import Sketch
@@ -20,6 +22,11 @@ NOMINAL_WIDTH = 10**6
 """Weights assumed where the data have not been looked at; only the table error depends on it."""
 NOMINAL_SHAPE = (64, 64)
 
+NOMINAL_HINT = 256
+
+RIVALS = {"dp-trained": 3, "ensemble": 2, "plain": 2}
+"""Models that rona's sources measure beside the student, but for those that saw too much."""
+
 Wishes = list[tuple[Mechanism, int]]
 
 
@@ -28,23 +35,23 @@ class Cost:
     """What a recipe will draw and what that costs.
 
     Args:
-        multiplier: noise over clip.
+        multiplier: the scale of the noise that was sought; None where the recipe gives the noise.
         epsilon: certified, for the whole release.
-        training: the noisy sums and how many.
+        learning: what the training draws; where the budget is short, less of the first.
         sketch: the releases of the sketch; empty without one.
         evaluation: the charged evaluation; empty where the test part is public.
     """
 
-    multiplier: Fraction
+    multiplier: Fraction | None
     epsilon: float
-    training: tuple[Mechanism, int]
+    learning: Wishes
     sketch: Wishes
     evaluation: Wishes
 
     @property
     def wishes(self) -> Wishes:
         """All of it, in the order in which it is reserved."""
-        return [self.training, *self.sketch, *self.evaluation]
+        return [*self.learning, *self.sketch, *self.evaluation]
 
 
 def plan_of(recipe: Recipe) -> Direct:
@@ -93,24 +100,70 @@ def headline(recipe: Recipe) -> Pair:
     return Pair(Unit(recipe.data.unit), Relation.ADD_OR_REMOVE)
 
 
+def learning_of(
+    recipe: Recipe, classes: int, width: int, public: int | None = None
+) -> Callable[[Fraction], Wishes]:
+    """What the training draws, at a scale of its noise.
+
+    Args:
+        recipe: the recipe.
+        classes: how many classes there are.
+        width: coordinates of a gradient sum, or of a hint.
+        public: public records; estimated from the recipe when left out.
+    """
+    source = "dp-trained" if recipe.rona is None else recipe.rona.source
+    if source == "ensemble":
+        from stillroom.methods.rona.plans import answers_of
+
+        return answers_of(recipe, classes, width).wishes
+    if source == "plain":
+        from stillroom.methods.rona.plans import published_wishes
+
+        fixed = published_wishes(recipe, classes, width, public)
+        return lambda scale: list(fixed.values())
+    plan = plan_of(recipe)
+    return lambda scale: [(plan.mechanism(width, scale), plan.steps)]
+
+
 def cost_of(
     recipe: Recipe,
     classes: int,
-    width: int = NOMINAL_WIDTH,
+    width: int | None = None,
     shape: tuple[int, ...] = NOMINAL_SHAPE,
+    *,
+    public: int | None = None,
 ) -> Cost:
     """The least noise with which the whole release, all its parts included, fits the recipe.
+
+    Args:
+        recipe: the recipe.
+        classes: how many classes there are.
+        width: coordinates of a gradient sum, or of a hint; only the table error depends on it.
+        shape: of a record, for a sketch.
+        public: public records, for a paper's algorithm.
 
     Raises:
         BadInput: what is drawn beside the training costs more than the recipe's epsilon.
     """
-    plan, privacy, pair = plan_of(recipe), recipe.privacy, headline(recipe)
+    privacy, pair = recipe.privacy, headline(recipe)
     most = recipe.data.max_records_per_person if pair.unit is Unit.PERSON else 1
     counts = NoisyCounts(privacy.evaluation_sigma, classes**2, most, pair.unit)
-    evaluation: Wishes = [] if recipe.data.test_is_public else [(counts, 1)]
+    measured = 1 if recipe.rona is None else 1 + RIVALS[recipe.rona.source]
+    evaluation: Wishes = [] if recipe.data.test_is_public else [(counts, measured)]
     sketch = sketch_of(recipe, shape)
     statistics = [] if sketch is None else sketch.wishes(classes, pair.unit)
     extra = [line for mechanism, n in [*statistics, *evaluation] for line in mechanism.lines(n)]
+    if width is None:
+        asked = recipe.rona is not None and recipe.rona.source != "dp-trained"
+        width = NOMINAL_HINT if asked else NOMINAL_WIDTH
+    learning = learning_of(recipe, classes, width, public)
+
+    def lines(scale: Fraction) -> list[Line]:
+        return [line for mechanism, n in learning(scale) for line in mechanism.lines(n)] + extra
+
+    if recipe.mode == "as-published":
+        spent = price(lines(Fraction(1)), pair).epsilon(privacy.delta)
+        return Cost(None, spent, learning(Fraction(1)), statistics, evaluation)
     if extra and price(extra, pair).epsilon(privacy.delta) >= privacy.epsilon:
         parts = {"the sketch": statistics, "the charged evaluation": evaluation}
         named = " and ".join(name for name, drawn in parts.items() if drawn)
@@ -120,12 +173,6 @@ def cost_of(
             why="nothing would be left for the training",
             remedy="raise evaluation_sigma, lower the sketch's mu, or declare the test part public",
         )
-    multiplier = smallest_sigma(
-        lambda noise: [*plan.mechanism(width, noise).lines(plan.steps), *extra],
-        privacy.epsilon,
-        privacy.delta,
-        pair,
-    )
-    sums = plan.mechanism(width, multiplier)
-    spent = price([*sums.lines(plan.steps), *extra], pair).epsilon(privacy.delta)
-    return Cost(multiplier, spent, (sums, plan.steps), statistics, evaluation)
+    scale = smallest_sigma(lines, privacy.epsilon, privacy.delta, pair)
+    spent = price(lines(scale), pair).epsilon(privacy.delta)
+    return Cost(scale, spent, learning(scale), statistics, evaluation)

@@ -18,6 +18,7 @@ from stillroom.gate.calibration import smallest_sigma
 from stillroom.private import Clip, LinearRecords
 from stillroom.private.network_clip import NetworkClip
 from stillroom.public import Descent
+from stillroom.public.descent import Gradient
 from stillroom.vocabulary import (
     RECORD,
     Bounded,
@@ -98,11 +99,27 @@ class Direct:
         )
 
 
+@dataclass(frozen=True)
+class PublicHelp:
+    """What labelled public records add to the training of a linear layer, free of charge.
+
+    Args:
+        gradient: exact, at given weights.
+        steps: along it alone, before the first private step.
+        share: of the public gradient in each private step.
+    """
+
+    gradient: Gradient
+    steps: int
+    share: float
+
+
 def train(
     gate: OpenGate,
     records: LinearRecords,
     plan: Direct,
     on_step: Callable[[int], None] = lambda step: None,
+    public: PublicHelp | None = None,
 ) -> Descent:
     """Train on the records through a gate that was paid for `plan.steps` sums.
 
@@ -117,6 +134,7 @@ def train(
         records: the sensitive records.
         plan: the numbers.
         on_step: told after each step, for progress.
+        public: labelled public records that help.
 
     >>> import tempfile
     >>> from stillroom.data import digits
@@ -136,15 +154,7 @@ def train(
     """
     assert isinstance(plan.clip, Clip)
     clip = plan.clip
-    layer = Descent(
-        records.classes,
-        records.width // records.classes,
-        unit=clip.unit,
-        divisor=plan.divisor,
-        rate=plan.learning_rate,
-        momentum=plan.momentum,
-        average_from=plan.average_from,
-    )
+    layer = layer_of(plan, records.classes, records.width // records.classes, public)
     descend(
         gate,
         layer,
@@ -152,6 +162,25 @@ def train(
         plan,
         on_step,
     )
+    return layer
+
+
+def layer_of(plan: Direct, classes: int, features: int, public: PublicHelp | None) -> Descent:
+    """The layer before its first private step; nothing sensitive is looked at."""
+    assert isinstance(plan.clip, Clip)
+    layer = Descent(
+        classes,
+        features,
+        unit=plan.clip.unit,
+        divisor=plan.divisor,
+        rate=plan.learning_rate,
+        momentum=plan.momentum,
+        average_from=plan.average_from,
+        public_gradient=None if public is None else public.gradient,
+        public_share=0.0 if public is None else public.share,
+    )
+    if public is not None:
+        layer.start_publicly(public.steps)
     return layer
 
 

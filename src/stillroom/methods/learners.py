@@ -24,14 +24,17 @@ from stillroom.features.projection import (
     plain_rows,
 )
 from stillroom.methods.costs import plan_of
-from stillroom.methods.direct import train
+from stillroom.methods.direct import PublicHelp, layer_of, train
 from stillroom.methods.recipe import Recipe
 from stillroom.private import LinearPersons, LinearRecords
+from stillroom.public.descent import softmax_gradient
 from stillroom.release import LinearModel
 from stillroom.release.model import ReleasedModel
 from stillroom.vocabulary import Integers, OpenGate
 
 Progress = Callable[[int, int], None]
+FEW = 1000
+"""Records that are not worth waking other cores for."""
 
 
 class Learner(Protocol):
@@ -67,21 +70,34 @@ class LinearLearner:
         recipe: the recipe.
         split: its sensitive part is trained on.
         folder: of the run; keeps fitted directions, so that a run goes on with the same ones.
+        auxiliary: a network trained on public records, for features `auxiliary`.
+        labelled: public records with labels, which help where the recipe says so.
 
     Raises:
         BadInput: the features, or what their directions are fitted on, do not fit the records;
             nothing is paid for yet.
     """
 
-    def __init__(self, recipe: Recipe, split: Split, folder: Path) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        split: Split,
+        folder: Path,
+        auxiliary: Any = None,
+        labelled: Dataset | None = None,
+    ) -> None:
         part, data = recipe.features, split.sensitive
         self._recipe, self._data, self._folder = recipe, data, folder
+        self._labelled = labelled
+        self._help: PublicHelp | None = None
         self._projection: Projection | None = None
         self._extractor = None
         if part.name not in FEATURES:
             from stillroom.features.extraction import Extractor
 
-            self._extractor = Extractor(part.name, data.shape, part.full_scale, part.size)
+            self._extractor = Extractor(
+                part.name, data.shape, part.full_scale, part.size, auxiliary
+            )
         self.assumptions = {
             "integer sums": "checked: every term's norm is compared with the clip in whole numbers",
             "features of one record": "checked: no statistic over several records, each computed "
@@ -90,6 +106,8 @@ class LinearLearner:
         self.knowledge: tuple[str, ...] = (self._knowledge(),)
         fitted = part.fitted_on not in (None, "sketch")
         self._public = _public(str(part.fitted_on), split) if fitted else None
+        if labelled is not None and (recipe.training.public_share or recipe.training.public_epochs):
+            self.knowledge += ("labels of public records, beside the sensitive ones",)
         self._refuse_misfits()
 
     def _refuse_misfits(self) -> None:
@@ -108,6 +126,8 @@ class LinearLearner:
         part = self._recipe.features
         if part.size is not None:
             return f"a public backbone, `{part.name}`, at {part.size} pixels"
+        if part.name == "auxiliary":
+            return "the auxiliary teacher, a network trained on the public part"
         return f"fixed features `{part.name}`, fitted on nothing"
 
     @property
@@ -122,8 +142,8 @@ class LinearLearner:
         columns = FEATURES[part.name](np.zeros((1, *shape), np.float32)).shape[1]
         return len(self._data.classes) * int(columns)
 
-    def prepare(self, sampled: PublicPictures | None, on_done: Progress) -> None:
-        """Compute features, and the directions they are brought to."""
+    def fit(self, sampled: PublicPictures | None) -> None:
+        """Find the directions that features are brought to; `sampled` comes from the sketch."""
         part = self._recipe.features
         if part.components is not None:
             kept = self._folder / "directions.npz"
@@ -139,24 +159,37 @@ class LinearLearner:
             self.knowledge += (
                 f"{part.components} directions of the features, fitted on {pictures.origin}",
             )
-        rows = self._rows(self._data.x, on_done)
+
+    def prepare(self, sampled: PublicPictures | None, on_done: Progress) -> None:
+        """Compute features, and the directions they are brought to."""
+        self.fit(sampled)
+        rows = self.rows(self._data.x, on_done)
         classes = len(self._data.classes)
         if self._recipe.data.unit == "record" or self._data.persons is None:
             self._records = LinearRecords(rows, self._data.y, classes)
         else:
             most = self._recipe.data.max_records_per_person
             self._records = LinearPersons(rows, self._data.y, classes, self._data.persons, most)
+        if self._labelled is not None and len(self._labelled):
+            training = self._recipe.training
+            known = self.rows(self._labelled.x)
+            gradient = softmax_gradient(known, self._labelled.y, classes)
+            self._help = PublicHelp(gradient, training.public_epochs, training.public_share)
 
     def _grid(self, x: npt.NDArray[Any], on_done: Progress = lambda done, total: None) -> Grid:
         assert self._extractor is not None
-        engine = Engine(**self._recipe.engine.model_dump())
-        # A backbone is slow, and its features are kept; they are as sensitive as their records.
-        cache = home() / "features" if self._recipe.features.size is not None else None
+        few = len(x) < FEW
+        engine = Engine("serial") if few else Engine(**self._recipe.engine.model_dump())
+        # Networks are slow, and their features are kept; they are as sensitive as their records.
+        part = self._recipe.features
+        slow = part.size is not None or part.name == "auxiliary"
+        cache = home() / "features" if slow and not few else None
         return self._extractor.grid(x, engine=engine, cache=cache, on_done=on_done)
 
-    def _rows(
+    def rows(
         self, x: npt.NDArray[Any], on_done: Progress = lambda done, total: None
     ) -> npt.NDArray[np.float32]:
+        """Feature rows of records, each from its own record alone."""
         if self._extractor is None:
             return FEATURES[self._recipe.features.name](x)
         grid = self._grid(x, on_done)
@@ -166,7 +199,9 @@ class LinearLearner:
 
     def train(self, gate: OpenGate, on_step: Callable[[int], None]) -> None:
         """Closed-form clipping, integer sums."""
-        self._layer = train(gate, self._records, plan_of(self._recipe), on_step)
+        training = self._recipe.training
+        help_ = self._help if training.public_share or training.public_epochs else None
+        self._layer = train(gate, self._records, plan_of(self._recipe), on_step, help_)
         self._weights = self._layer.result()
 
     def signal(self, sigma: float) -> float:
@@ -175,19 +210,35 @@ class LinearLearner:
 
     def guesses(self, data: Dataset) -> Integers:
         """By exact logits."""
-        records = LinearRecords(self._rows(data.x), data.y, len(data.classes))
+        records = LinearRecords(self.rows(data.x), data.y, len(data.classes))
         return records.guesses(self._weights)
+
+    def scores(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """The logits of records that anyone may see."""
+        logits: npt.NDArray[np.float32] = self.rows(x) @ self._weights.T
+        return logits
 
     def model(self) -> ReleasedModel:
         """A numpy graph for fixed features, else torch layers."""
+        return self._with(self._weights)
+
+    def public_only(self) -> ReleasedModel:
+        """The same model trained on the labelled public records alone: a control."""
+        assert self._help is not None
+        plan = plan_of(self._recipe)
+        help_ = PublicHelp(self._help.gradient, self._help.steps + plan.steps, share=0.0)
+        classes = len(self._data.classes)
+        return self._with(layer_of(plan, classes, self.width // classes, help_).weights)
+
+    def _with(self, weights: npt.NDArray[np.float32]) -> ReleasedModel:
         name = self._recipe.features.name
         if self._extractor is None:
-            return LinearModel(self._weights, name, self._data.shape)
+            return LinearModel(weights, name, self._data.shape)
         from stillroom.features.layers import LinearOverFeatures
         from stillroom.release.torch_model import TorchModel
 
         layers = LinearOverFeatures(
-            self._extractor.network, self._extractor.shortest, self._projection, self._weights
+            self._extractor.network, self._extractor.shortest, self._projection, weights
         )
         return TorchModel(layers, self._data.shape, f"linear layer over features `{name}`")
 
@@ -206,6 +257,8 @@ def learner_of(recipe: Recipe, split: Split, recipe_folder: Path, run_folder: Pa
 
 
 def _public(source: str, split: Split) -> PublicPictures:
+    if source == "public":
+        return PublicPictures(split.public.x, "the public part of the data")
     parts = load_parts(source, None)
     data, shape = parts.get("all") or parts["train"], split.sensitive.shape
     refuse_overlap(data, split, "features.fitted_on")

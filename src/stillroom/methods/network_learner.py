@@ -25,13 +25,15 @@ from stillroom.models.flat import Flat, flatten, trainable, unflatten
 from stillroom.private.network_clip import ASSUMPTIONS, NetworkClip
 from stillroom.private.networks import NetworkRecords
 from stillroom.public.network_descent import NetworkDescent
-from stillroom.public.pretraining import pretrain
+from stillroom.public.stages import Stages
 from stillroom.release.model import ReleasedModel
 from stillroom.release.torch_model import TorchModel
 from stillroom.vocabulary import Integers, OpenGate
 
 PUBLIC_RATE = 1e-3
 """Of AdamW, before the first private step."""
+PUBLIC_START_BATCH = 128
+"""Public records a step, before the first private one."""
 PUBLIC_BATCH = 512
 """Public records a step's exact gradient is taken over, the next ones each step."""
 
@@ -65,13 +67,15 @@ class NetworkLearner:
         )
         self._public = self._public_records(split)
         if self._public is not None and part.public_epochs:
-            pretrain(
+            stages = Stages(
                 self._network,
-                *self._public,
+                nn.Identity(),
                 epochs=part.public_epochs,
                 learning_rate=PUBLIC_RATE,
                 seed=part.start_seed,
             )
+            for _ in range(part.public_epochs):
+                stages.learn(*self._public, PUBLIC_START_BATCH)
         self._start = flatten(self._network)
         augment = (
             Augment(part.start_seed, part.shift, part.mirror) if part.shift or part.mirror else None

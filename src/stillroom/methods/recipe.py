@@ -54,6 +54,15 @@ class DataPart(_Part):
     test_is_public: bool = Field(
         False, description="whether the test part may be measured exactly, without protection"
     )
+    public: Exact = Field(
+        Fraction(0), ge=0, lt=1, description="for rona: the share of the others that is public"
+    )
+    sensitive_classes: list[str] = Field(
+        [], description="for rona: classes of which no record is public"
+    )
+    labelled: Exact = Field(
+        Fraction(1), gt=0, le=1, description="for rona: the share of the public part with labels"
+    )
     public_size: int = Field(
         ge=1, description="the declared number of sensitive units; a round guess, never a count"
     )
@@ -69,8 +78,8 @@ class FeaturesPart(_Part):
 
     name: str = Field(
         "edges",
-        description=f"one of: {', '.join(FEATURES)}, scattering; or a public backbone as "
-        "package.module:callable",
+        description=f"one of: {', '.join(FEATURES)}, scattering; auxiliary, for rona; or a public "
+        "backbone as package.module:callable",
     )
     full_scale: float = Field(
         255.0, gt=0, allow_inf_nan=False, description="the largest value a pixel can have"
@@ -82,7 +91,7 @@ class FeaturesPart(_Part):
         None, ge=1, description="keep this many half-whitened directions; needs fitted_on"
     )
     fitted_on: str | None = Field(
-        None, description="where directions come from: a public data set's name, or sketch"
+        None, description="where directions come from: a public data set's name, sketch or public"
     )
 
 
@@ -140,10 +149,103 @@ class TrainingPart(_Part):
         None, description="for a network: labelled public records, a known or imported name"
     )
     public_epochs: int = Field(
-        0, ge=0, description="for a network: passes over the public records before the first step"
+        0, ge=0, description="for a network or rona: passes over public records before all steps"
     )
     public_share: float = Field(
-        0.5, ge=0, lt=1, description="for a network: how much of a step is the public gradient"
+        0.5, ge=0, lt=1, description="for a network or rona: the public gradient's part of a step"
+    )
+
+
+class RonaPart(_Part):
+    """Method rona: a small student of a teacher that saw the sensitive records."""
+
+    source: Literal["dp-trained", "ensemble", "plain"] = Field(
+        "dp-trained", description="where the privacy comes from; plain is as-published only"
+    )
+    student: str = Field("student-10k", description="a name in the zoo, or package.module:callable")
+    auxiliary: str = Field(
+        "student-50k", description="the network of the auxiliary teacher, trained on public labels"
+    )
+    auxiliary_epochs: int = Field(6, ge=1, description="its passes over the labelled public part")
+    hint_layer: int | None = Field(
+        None, ge=1, description="the teacher's layer that gives hints, counted from one"
+    )
+    guided_layer: int | None = Field(
+        None, ge=1, description="the student's layer that follows them, counted from one"
+    )
+    hint_epochs: int = Field(0, ge=0, description="T_h, passes of hint learning")
+    rounds: int = Field(2, ge=1, description="R, of self learning and then distillation")
+    self_epochs: int = Field(2, ge=0, description="T_s, passes over the labelled public part")
+    distillation_epochs: int = Field(4, ge=1, description="T_d, passes over what was asked")
+    batch: int = Field(128, ge=2, description="S, records a step of hints and distillation")
+    self_batch: int = Field(128, ge=2, description="S', records a step of self learning")
+    queries: Exact = Field(
+        Fraction(1, 2), gt=0, le=1, description="for plain: the share of the public part asked"
+    )
+    selection: Literal["k-centre", "random", "margin", "diverse"] = Field(
+        "k-centre", description="how queries that cost something are chosen"
+    )
+    loss: Literal["logits", "softened"] = Field(
+        "logits", description="what is learnt of scores: centred logits too, or probabilities only"
+    )
+    temperature: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="divides scores before the softmax; their spread, or 1, when left out",
+    )
+    learning_rate: float = Field(4e-3, gt=0, allow_inf_nan=False, description="the highest")
+    views: int = Field(1, ge=1, description="of each public picture; the first is itself")
+    turn: float = Field(0.0, ge=0, le=180, description="the farthest turn of a view, in degrees")
+    shift: float = Field(0.0, ge=0, lt=1, description="its farthest shift, as a share of the side")
+    scale: float = Field(0.0, ge=0, lt=1, description="its largest change of size, as a share")
+    mirror: bool = Field(False, description="whether half of the views are turned left to right")
+    composites: int = Field(
+        0, ge=0, description="pictures put together from parts of public ones, for the teacher"
+    )
+    samples: int = Field(0, ge=0, description="pictures drawn from the sketch, for the teacher")
+    start_seed: int = Field(0, description="of weights, order, views and picks; never of noise")
+
+
+class TeachersPart(_Part):
+    """Source ensemble: one teacher a shard of the sensitive records; each answer is charged."""
+
+    count: int = Field(250, ge=2, description="teachers, one a shard")
+    shard_cap: int = Field(ge=1, description="the most records of a shard; a public constant")
+    ridge: float = Field(0.1, gt=0, description="penalty of a teacher's linear layer")
+    votes: int = Field(500, ge=1, description="soft votes that are paid for, over all rounds")
+    grouped: bool = Field(
+        False, description="group public pictures by the student's features: one vote a group"
+    )
+    hints: int = Field(0, ge=0, description="hints that are paid for")
+    hint_share: Exact = Field(
+        Fraction(1, 10), gt=0, lt=1, description="of the budget, for hints where there are some"
+    )
+    temperature: float = Field(
+        0.1, gt=0, allow_inf_nan=False, description="divides a teacher's scores before its vote"
+    )
+    threshold: Exact | None = Field(
+        None, gt=0, le=1, description="answer only where this share of the teachers agrees"
+    )
+    threshold_noise: Exact = Field(
+        Fraction(3), gt=0, description="noise of that test, in units of the votes' noise"
+    )
+    asked: int | None = Field(
+        None, ge=1, description="with a threshold: queries that are tested; votes caps the answers"
+    )
+
+
+class PublishedPart(_Part):
+    """Source plain: one ordinary teacher, and the paper's algorithm to the letter."""
+
+    teacher: str = Field("conv-small", description="a name in the zoo, or package.module:callable")
+    teacher_epochs: int = Field(6, ge=1, description="its passes over all records")
+    reading: Literal["literal", "residual"] = Field(
+        "literal", description="noise on the loss, or on the clipped residual (sound)"
+    )
+    sigma: Exact = Field(Fraction(10), gt=0, description="noise, in units of the bound")
+    bound: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="of a batch's loss; adaptive when left out"
     )
 
 
@@ -179,8 +281,10 @@ class Recipe(_Part):
     60
     """
 
-    method: Literal["direct"] = Field("direct", description="how the model learns")
-    mode: Literal["certified"] = Field("certified", description="what the certificate says")
+    method: Literal["direct", "rona"] = Field("direct", description="how the model learns")
+    mode: Literal["certified", "as-published"] = Field(
+        "certified", description="sound, or a paper's algorithm as it was printed"
+    )
     ledger: str = Field(
         "ledger.sqlite", description="the ledger of these records, beside the recipe"
     )
@@ -194,6 +298,9 @@ class Recipe(_Part):
     student: StudentPart | None = Field(
         None, description="hand over a network that saw samples of the sketch only"
     )
+    rona: RonaPart | None = Field(None, description="the student of method rona")
+    teachers: TeachersPart | None = Field(None, description="for rona's source ensemble")
+    published: PublishedPart | None = Field(None, description="for rona's source plain")
     engine: EnginePart = EnginePart()
     privacy: PrivacyPart
 
@@ -219,9 +326,18 @@ class Recipe(_Part):
                     why="a split as given needs parts that were given",
                     remedy='use split = "fraction"',
                 )
-            return Split.as_given(parts["train"], parts["test"])
+            return Split.as_given(
+                parts["train"],
+                parts["test"],
+                public=self.data.public,
+                key=self.data.key,
+                sensitive_classes=self.data.sensitive_classes,
+            )
         whole = parts.get("all") or parts["train"]
-        return Split.by_fraction(whole, self.data.key, public=0, test=self.data.test)
+        shares = (self.data.public, self.data.test)
+        if not self.data.sensitive_classes:
+            return Split.by_fraction(whole, self.data.key, *shares)
+        return Split.by_class(whole, self.data.key, self.data.sensitive_classes, *shares)
 
 
 def _given_classes(classes: int | list[str] | None) -> int | tuple[str, ...] | None:
@@ -285,16 +401,20 @@ def _refuse_misfits(recipe: Recipe, where: str) -> None:
         "public_source",
         "public_epochs",
     }
+    if recipe.method == "rona":
+        only_networks -= {"public_epochs"}
     misplaced = sorted(only_networks & training.model_fields_set)
-    known = features.name in FEATURES or features.name == "scattering" or ":" in features.name
+    by_network = features.name in ("scattering", "auxiliary") or ":" in features.name
+    known = features.name in FEATURES or by_network
     misfits = {
         f"features.name: there are no features {features.name!r}; use one of: "
-        f"{', '.join(FEATURES)}, scattering, or package.module:callable": not known,
+        f"{', '.join(FEATURES)}, scattering, auxiliary, or package.module:callable": not known,
         "features: a network looks at the pictures themselves": not linear
         and bool(features.model_fields_set - {"full_scale"}),
         f"training.{', training.'.join(misplaced)}: only for a network": linear and bool(misplaced),
         "training.public_epochs: there is no public_source": training.public_epochs > 0
-        and training.public_source is None,
+        and training.public_source is None
+        and recipe.method == "direct",
         "training: a network has clips, not normalise; and ema, not average_from": not linear
         and (training.normalise or training.average_from is not None),
         "features.size belongs to a backbone, and a backbone to a features.size": (
@@ -313,6 +433,7 @@ def _refuse_misfits(recipe: Recipe, where: str) -> None:
             not linear or recipe.sketch is not None
         )
         and recipe.data.unit == "person",
+        **_rona_misfits(recipe),
     }
     found = [text for text, wrong in misfits.items() if wrong]
     if found:
@@ -322,6 +443,60 @@ def _refuse_misfits(recipe: Recipe, where: str) -> None:
             why="a run must be fixed by its recipe before anything is drawn",
             remedy="mend these lines; `stillroom recipe explain` shows every key and default",
         )
+
+
+def _rona_misfits(recipe: Recipe) -> dict[str, bool]:
+    data, features, rona = recipe.data, recipe.features, recipe.rona
+    if rona is None or recipe.method != "rona":
+        only = {"public", "labelled", "sensitive_classes"} & data.model_fields_set
+        parts = [part for part in ("rona", "teachers", "published") if getattr(recipe, part)]
+        return {
+            "rona: method rona needs a [rona] part": recipe.method == "rona",
+            f"{', '.join(parts)}: only for method rona": recipe.method != "rona" and bool(parts),
+            f"data.{', data.'.join(sorted(only))}: only for method rona": bool(only),
+            "mode: as-published is a mode of method rona": recipe.mode == "as-published",
+            "features: auxiliary and fitted_on public belong to method rona": (
+                features.name == "auxiliary" or features.fitted_on == "public"
+            ),
+        }
+    teachers, hinted = recipe.teachers, rona.hint_epochs > 0
+    gated = teachers is not None and teachers.threshold is not None
+    return {
+        "data.public: method rona needs a public part": data.public == 0,
+        "data.unit: method rona protects records": data.unit == "person",
+        "data.labelled: the paper's algorithm has the labels of all public records": (
+            rona.source == "plain" and data.labelled < 1
+        ),
+        "student: method rona has its own, rona.student": recipe.student is not None,
+        "training.model: the teacher of method rona is linear": recipe.training.model != "linear",
+        "mode, rona.source: as-published and plain belong together": (recipe.mode == "as-published")
+        != (rona.source == "plain"),
+        "published: belongs to rona.source plain": (recipe.published is not None)
+        != (rona.source == "plain"),
+        "teachers: belongs to rona.source ensemble": (teachers is not None)
+        != (rona.source == "ensemble"),
+        "training, sketch: only for rona.source dp-trained": rona.source != "dp-trained"
+        and ("training" in recipe.model_fields_set or recipe.sketch is not None),
+        "data.labelled: the paper's algorithm has labels of all public records": data.labelled != 1
+        and rona.source == "plain",
+        "rona.composites: only for rona.source dp-trained": rona.composites > 0
+        and rona.source != "dp-trained",
+        "rona.queries: only for rona.source plain": "queries" in rona.model_fields_set
+        and rona.source != "plain",
+        "features.name: auxiliary is for rona.source dp-trained": features.name == "auxiliary"
+        and rona.source != "dp-trained",
+        "rona.samples: there is no [sketch]": rona.samples > 0 and recipe.sketch is None,
+        "rona.hint_epochs: name hint_layer and guided_layer": hinted
+        and (rona.hint_layer is None or rona.guided_layer is None),
+        "teachers.hints and rona.hint_epochs belong together": teachers is not None
+        and (teachers.hints > 0) != hinted,
+        "teachers.asked, teachers.threshold_noise: there is no threshold": teachers is not None
+        and not gated
+        and bool({"asked", "threshold_noise"} & teachers.model_fields_set),
+        "teachers.grouped: means over groups have no threshold": gated
+        and teachers is not None
+        and teachers.grouped,
+    }
 
 
 def _fault(fault: Any) -> str:

@@ -1,4 +1,4 @@
-"""The road from a recipe to a bundle: records, features, ledger, gate, training, certificate."""
+"""The road from a recipe to a bundle: records, ledger, gate, a method's way, certificate."""
 
 from __future__ import annotations
 
@@ -7,33 +7,31 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from stillroom.data import Dataset, PublicPictures, Split
+from stillroom.data import Split
 from stillroom.errors import BadInput, BudgetExhausted
-from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism, Passage
-from stillroom.methods.costs import cost_of, plan_of, sketch_of
-from stillroom.methods.learners import Learner, learner_of
+from stillroom.gate import Budget, Gate, Ledger, Passage
+from stillroom.methods.costs import cost_of, plan_of
+from stillroom.methods.outcome import Outcome
 from stillroom.methods.recipe import Recipe, person_warnings, read
 from stillroom.methods.run import Run, begin_or_continue
 from stillroom.private import Clip, LinearRecords, cap_records, confusion
-from stillroom.public import Mixture
 from stillroom.release import Evaluation, Made, verify_bundle, write_bundle
+from stillroom.release.controls import Control
 from stillroom.release.keys import read_private
-from stillroom.vocabulary import Integers, Unit
-
-LEAST_SIGNAL = 3.0
-"""Noise alone exceeds it once in some hundred runs; the demo's models have 6 to 8."""
+from stillroom.vocabulary import Integers, Relation, Unit
 
 ASSUMPTIONS = {
     "unique ids": "checked: by the data set",
     "noise": "checked: operating-system randomness, recorded with the block",
     "public size": "assumed: declared in the recipe, not counted in the data",
 }
-SHOWN_SAMPLES = 100
+
+Tell = Callable[[str], None]
+Progress = Callable[[int, int], None]
 
 
 def seconds_a_step(recipe: Recipe) -> float | None:
@@ -61,8 +59,9 @@ def release(
     *,
     sign_with: Path | None = None,
     budget: Budget | None = None,
-    tell: Callable[[str], None] = lambda line: None,
-    on_step: Callable[[int, int], None] = lambda step, steps: None,
+    accept_infinite: bool = False,
+    tell: Tell = lambda line: None,
+    on_step: Progress = lambda step, steps: None,
 ) -> dict[str, Any]:
     """Follow a recipe to a bundle in `output`; the same call goes on where it was cut off.
 
@@ -73,6 +72,7 @@ def release(
         output: the folder for the bundle; must not exist, or be empty.
         sign_with: a private key for the manifest.
         budget: set where the ledger has none yet; None leaves that to its owner.
+        accept_infinite: let a paper's algorithm leave a ledger for release at infinity (L5).
         tell: told what is being done.
         on_step: told after each training step.
 
@@ -88,99 +88,100 @@ def release(
     run_folder = output.with_name(output.name + ".run")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         return _finished(output, run_folder, text, signed=key is not None)
+    if recipe.mode == "as-published" and recipe.purpose == "release" and not accept_infinite:
+        raise BadInput(
+            "a paper's algorithm on a ledger for release",
+            where="mode, purpose",
+            why="what it draws may have no finite price, and the ledger stays at infinity",
+            remedy='use purpose = "benchmark", or say --accept-infinite',
+        )
     with begin_or_continue(run_folder, text) as run:
         split = _capped(recipe, recipe.split(recipe_file.parent))
-        data = split.sensitive
-        tell(f"looking at {data}")
-        learner = learner_of(recipe, split, recipe_file.parent, run.folder)
-        sketch = sketch_of(recipe, data.shape)
-        if recipe.student is not None:
-            from stillroom.methods.student import student_network
-
-            # A student that does not fit is found before anything is paid for.
-            student_network(recipe, data.shape, len(data.classes))
+        tell(f"looking at {split.sensitive}")
+        way = _way_of(recipe, split, recipe_file.parent, run.folder)
         with closing(_ledger(recipe, recipe_file.parent, split, run, budget)) as ledger:
             gate = Gate(ledger, *_protected(recipe, split))
-            under = run.block_recipe(text)
-            ways = gate.reopen(under)
-            if ways is None:
-                tell("finding the least noise")
-                cost = cost_of(recipe, len(data.classes), learner.width, data.shape)
-                ways = _reserve(gate, cost.wishes, under, recipe.privacy.on_exhausted == "stop")
+            if recipe.method == "rona":
+                ledger.refuse_without_budget()  # its public work may take hours
+            way.prepare(tell, on_step)
+            ways = _pay(gate, recipe, split, way, run.block_recipe(text), tell)
             run.remember(ledger.head())
-            training, *others = ways
-            mixture = None
-            if sketch is not None:
-                tell("sketch")
-                count = len(sketch.wishes(len(data.classes)))
-                own, others = others[:count], others[count:]
-                mixture = sketch.draw(own, sketch.records(data.x, data.y, len(data.classes)))
-            tell("features")
-            learner.prepare(_sampled(recipe, mixture), on_step)
-            tell("training")
-            learner.train(training, lambda step: on_step(step, training.count))
-            if recipe.student is None or mixture is None:
-                model, guesses, knowledge = learner.model(), learner.guesses, learner.knowledge
-            else:
-                from stillroom.methods.student import Student
-
-                tell("student")
-                student = Student.taught(recipe, mixture, learner.model(), on_step)
-                model, guesses = student.model(), student.guesses
-                knowledge = (*learner.knowledge, student.knowledge)
+            charged = 0 if recipe.data.test_is_public else 1
+            outcome = way.follow(ways[: len(ways) - charged], tell, on_step)
+            tell("measuring")
+            evaluation, controls = _evaluate(recipe, split, outcome, ways[len(ways) - charged :])
             made = Made(
                 method=recipe.method,
                 mode=recipe.mode,
-                model=model,
-                classes=data.classes,
+                model=outcome.model,
+                classes=split.sensitive.classes,
                 recipe=text,
                 ledger=ledger,
-                blocks=(training.block,),
+                blocks=(ways[0].block,),
                 unit=Unit(recipe.data.unit),
                 delta=recipe.privacy.delta,
-                assumptions={**learner.assumptions, **ASSUMPTIONS},
-                warnings=(
-                    *person_warnings(recipe, data),
-                    *_learning_warnings(learner, training.mechanism),
-                ),
+                assumptions={**outcome.assumptions, **ASSUMPTIONS},
+                warnings=(*person_warnings(recipe, split.sensitive), *outcome.warnings),
                 tuning=recipe.privacy.tuning,
-                public_knowledge=knowledge,
-                evaluation=_evaluate(recipe, split, guesses, others),
-                samples=None if mixture is None else _shown(mixture),
+                public_knowledge=outcome.knowledge,
+                evaluation=evaluation,
+                samples=outcome.samples,
+                compression=outcome.compression,
+                controls=controls,
+                claim=outcome.claim,
+                # A changed label can move a record from the sensitive to the public part.
+                unproven=(Relation.CHANGE,) if recipe.data.sensitive_classes else (),
             )
             run.remember(ledger.head())
             tell("writing the bundle")
             return write_bundle(made, output, key)
 
 
-def _shown(mixture: Mixture) -> npt.NDArray[np.float32]:
-    """Some samples for the card, class by class."""
-    pictures, classes = mixture.sample(0, SHOWN_SAMPLES)
-    return pictures[np.argsort(classes, kind="stable")]
+class Way(Protocol):
+    """How a method goes from a split to a model; made before anything is paid for."""
+
+    @property
+    def width(self) -> int:
+        """Coordinates of what is drawn; known before anything is drawn."""
+
+    def prepare(self, tell: Tell, on_step: Progress) -> None:
+        """Work on public records, which may take long and costs nothing."""
+
+    def follow(self, ways: Sequence[Passage], tell: Tell, on_step: Progress) -> Outcome:
+        """From the paid passages, those of the learning first, to a model."""
 
 
-def _sampled(recipe: Recipe, mixture: Mixture | None) -> PublicPictures | None:
-    """Pictures drawn from the sketch, to fit features on."""
-    if mixture is None or recipe.sketch is None:
-        return None
-    part = recipe.sketch
-    pictures, _ = mixture.sample(1, part.samples, sharpen=part.sharpen, warp=part.warp)
-    scaled = pictures * np.float32(recipe.features.full_scale)
-    return PublicPictures(scaled, "samples of the sketch, which came through the gate")
+def _way_of(recipe: Recipe, split: Split, recipe_folder: Path, run_folder: Path) -> Way:
+    if recipe.method == "rona":
+        from stillroom.methods.rona.road import rona_way
+
+        return rona_way(recipe, split, run_folder)
+    from stillroom.methods.direct_road import DirectWay
+
+    return DirectWay(recipe, split, recipe_folder, run_folder)
 
 
-def _reserve(
-    gate: Gate, wishes: Sequence[tuple[Mechanism, int]], under: str, stop: bool
+def _pay(
+    gate: Gate, recipe: Recipe, split: Split, way: Way, under: str, tell: Tell
 ) -> list[Passage]:
-    """Pay for the whole release, or, where the recipe says stop, for the steps that fit (L4)."""
-    (sums, steps), *rest = wishes
+    """Pay for the whole release, or, where the recipe says stop, for what fits of it (L4)."""
+    paid = gate.reopen(under)
+    if paid is not None:
+        return paid
+    tell("finding the least noise")
+    data, public = split.sensitive, len(split.public)
+    cost = cost_of(recipe, len(data.classes), way.width, data.shape, public=public)
+    (first, count), *rest = cost.wishes
+    published = recipe.mode == "as-published"
     while True:
         try:
-            return gate.reserve_all([(sums, steps), *rest], recipe=under)
+            return gate.reserve_all(
+                [(first, count), *rest], recipe=under, accept_infinite=published
+            )
         except BudgetExhausted:
-            if not stop or steps == 1:
+            if recipe.privacy.on_exhausted == "refuse" or count == 1:
                 raise
-            steps = max(1, steps * 7 // 8)
+            count = max(1, count * 7 // 8)
 
 
 def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dict[str, Any]:
@@ -204,17 +205,6 @@ def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dic
         )
     certificate: dict[str, Any] = json.loads((output / "certificate.json").read_text())
     return certificate
-
-
-def _learning_warnings(learner: Learner, mechanism: Mechanism) -> tuple[str, ...]:
-    """A word where the noisy sums cannot be told from noise alone: the model has not learnt."""
-    assert isinstance(mechanism, GaussianSum)
-    if learner.signal(float(mechanism.sigma)) > LEAST_SIGNAL:
-        return ()
-    return (
-        "The noisy gradients cannot be told from noise alone: the model has hardly learnt. "
-        "More records, a larger clip, fewer steps or a larger epsilon may help.",
-    )
 
 
 def _capped(recipe: Recipe, split: Split) -> Split:
@@ -256,33 +246,38 @@ def _protected(recipe: Recipe, split: Split) -> tuple[list[str], list[str] | Non
 
 
 def _evaluate(
-    recipe: Recipe,
-    split: Split,
-    guess: Callable[[Dataset], Integers],
-    ways: Sequence[Passage],
-) -> Evaluation | None:
-    """How good the model is on the test part, as K1 allows."""
+    recipe: Recipe, split: Split, outcome: Outcome, ways: Sequence[Passage]
+) -> tuple[Evaluation | None, tuple[Control, ...]]:
+    """How good the model and its rivals are on the test part, as K1 allows."""
     if not len(split.test):
-        return None
+        return None, ()
     classes = len(split.test.classes)
-    guesses = guess(split.test)
-    if recipe.data.test_is_public:
-        table = np.zeros((classes, classes), dtype=np.int64)
-        np.add.at(table, (split.test.y, guesses), 1)
-        return _evaluation(table, "test part, declared public: exact", protected=False)
-    (way,) = ways
-    unit, most = Unit(recipe.data.unit), 1
-    if unit is Unit.PERSON:
-        most = recipe.data.max_records_per_person
-    bounded = confusion(split.test.y, guesses, classes, unit=unit, records=most)
-    answers = way.earlier() or ([way.release(bounded)] if way.left else [])
-    if not answers:
-        return None  # the one charged answer was lost, and is not drawn again (L2)
-    table = answers[0].value.reshape(classes, classes)
-    return _evaluation(table, "test part, sensitive: noisy counts", protected=True)
+    everyone = [outcome.guesses, *(rival.guesses for rival in outcome.rivals)]
+    guesses = [guess(split.test) for guess in everyone]
+    exact = recipe.data.test_is_public
+    if exact:
+        tables = [np.zeros((classes, classes), dtype=np.int64) for _ in guesses]
+        for table, guessed in zip(tables, guesses, strict=True):
+            np.add.at(table, (split.test.y, guessed), 1)
+    else:
+        (way,) = ways
+        unit = Unit(recipe.data.unit)
+        most = recipe.data.max_records_per_person if unit is Unit.PERSON else 1
+        # What was lost is not drawn again (L2), so the last ones may be missing.
+        known = len(way.earlier())
+        for guessed in guesses[known : known + way.left]:
+            way.release(confusion(split.test.y, guessed, classes, unit=unit, records=most))
+        tables = [answer.value.reshape(classes, classes) for answer in way.earlier()]
+    measured = [_evaluation(table, exact=exact) for table in tables]
+    controls = tuple(
+        Control(rival.name, one.accuracy, rival.about, rival.private, rival.public_only)
+        for rival, one in zip(outcome.rivals, measured[1:], strict=False)
+    )
+    return (measured[0] if measured else None), controls
 
 
-def _evaluation(table: np.ndarray, records: str, *, protected: bool) -> Evaluation:
+def _evaluation(table: Integers, *, exact: bool) -> Evaluation:
     accuracy = float(np.trace(table) / max(1, table.sum()))
     rows = tuple(tuple(int(count) for count in row) for row in table)
-    return Evaluation(min(1.0, max(0.0, accuracy)), rows, records, protected)
+    records = "declared public: exact" if exact else "sensitive: noisy counts"
+    return Evaluation(min(1.0, max(0.0, accuracy)), rows, f"test part, {records}", not exact)

@@ -1,7 +1,8 @@
 """Networks by name: teachers, students, and one that DP-SGD likes.
 
 Each is a sequence of named blocks, so that a hidden layer is a number: `network[: i + 1]` is the
-network up to and with block i. Norms work within one record (GroupNorm), never over a batch.
+network up to and with block i. Norms work within one record (GroupNorm), never over a batch; but
+for the mobile ones, which are for students of public pictures alone.
 """
 
 from __future__ import annotations
@@ -70,15 +71,22 @@ def conv(widths: tuple[int, int, int, int, int], shape: Shape, classes: int) -> 
     )
 
 
-def student(widths: tuple[int, int, int], shape: Shape, classes: int) -> nn.Sequential:
-    """Three convolutions, each normed and pooled, and one linear layer."""
+def student(
+    widths: tuple[int, int, int], shape: Shape, classes: int, *, over_batch: bool = False
+) -> nn.Sequential:
+    """Three convolutions, each normed and pooled, and one linear layer.
+
+    A norm over the batch mixes records, so DP-SGD refuses it. A student of public pictures may
+    have it, and pays nothing for it later: it is folded into the convolution before it runs.
+    """
     _refuse_small(shape, 8)
     channels, height, width = shape
     first, second, third = widths
+    block = _batch_normed_convolution if over_batch else _pooled_convolution
     return _sequence(
-        conv1=_pooled_convolution(channels, first),
-        conv2=_pooled_convolution(first, second),
-        conv3=_pooled_convolution(second, third),
+        conv1=block(channels, first),
+        conv2=block(first, second),
+        conv3=block(second, third),
         flat=nn.Flatten(),
         classes=nn.Linear(third * (height // 8) * (width // 8), classes),
     )
@@ -158,6 +166,15 @@ def _pooled_convolution(before: int, after: int) -> nn.Sequential:
     )
 
 
+def _batch_normed_convolution(before: int, after: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(before, after, 3, padding=1, bias=False),
+        nn.BatchNorm2d(after),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+    )
+
+
 def _refuse_small(shape: Shape, least: int) -> None:
     if len(shape) != 3 or min(shape[1:]) < least:
         raise BadInput(
@@ -176,6 +193,8 @@ ZOO: Mapping[str, Callable[[Shape, int], nn.Module]] = {
     "conv-small": partial(conv, (32, 64, 64, 32, 32)),
     "student-10k": partial(student, (8, 24, 24)),
     "student-50k": partial(student, (24, 56, 64)),
+    "mobile-10k": partial(student, (8, 24, 24), over_batch=True),
+    "mobile-50k": partial(student, (24, 56, 64), over_batch=True),
     "resnet-small": resnet_small,
     "tanh-cnn": tanh_cnn,
 }

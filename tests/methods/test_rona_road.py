@@ -1,0 +1,239 @@
+"""Method rona from recipe to bundle: every answer is paid for, and controls are measured alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from methods.pictures import charged
+from methods.rona_recipes import BUDGET, Phase, drawn, recipe_in
+from stillroom.cli import run
+from stillroom.errors import BadInput, BudgetExhausted
+from stillroom.gate import Budget, Ledger
+from stillroom.gate.accounting import price
+from stillroom.gate.ledger import verify
+from stillroom.methods import road
+from stillroom.methods.costs import cost_of
+from stillroom.methods.recipe import read
+from stillroom.methods.road import release
+from stillroom.methods.rona import from_ensemble as rona_from_ensemble
+from stillroom.release import verify_bundle
+from stillroom.vocabulary import RECORD
+
+RIVALS = {
+    "dp-trained": ["Base", "teacher on public data", "teacher"],
+    "ensemble": ["Base", "auxiliary teacher"],
+    "hinted": ["Base", "auxiliary teacher"],
+    "plain": ["Base", "auxiliary teacher"],
+}
+TOO_OPEN = {"teacher", "ceiling"}
+GATED = "[teachers]\ncount = 20\nshard_cap = 80\nvotes = 40\nasked = 60\nthreshold = '1/2'\n"
+GROUPED = "[teachers]\ncount = 20\nshard_cap = 80\nvotes = 40\ngrouped = true\n"
+
+
+def names(certificate):
+    return [control["name"] for control in certificate["controls"]]
+
+
+@pytest.fixture
+def sources(monkeypatch):
+    """The ensembles that were asked."""
+    made = []
+
+    class Noted(rona_from_ensemble.EnsembleSource):
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
+
+    monkeypatch.setattr(rona_from_ensemble, "EnsembleSource", Noted)
+    return made
+
+
+# -- what is drawn is what is asked ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "at_most"),
+    [
+        ("hinted", None, (60, 30)),
+        ("ensemble", GATED, (60, 0)),
+        ("ensemble", GROUPED, (40, 0)),
+        # Nobody agrees with everybody: rounds without an answer are rounds of self learning.
+        ("ensemble", GATED.replace("1/2", "1").replace("20", "400"), (60, 0)),
+    ],
+    ids=["hints", "gated", "grouped", "unanswered"],
+)
+def test_every_query_is_a_recorded_draw(tmp_path, small, sources, kind, part, at_most):
+    recipe = recipe_in(tmp_path, kind, part=part)
+    recipe.write_text(recipe.read_text().replace('loss = "softened"', 'loss = "logits"'))
+    made = release(recipe, tmp_path / "out", budget=BUDGET)
+    (source,) = sources
+    wishes = made["blocks"][0]["wishes"]
+    asked = tuple(wish["drawn"] for wish in wishes)
+    assert source.asked == (*asked, 0)[:2]
+    assert asked == tuple(drawn(tmp_path, place) for place in range(len(wishes)))
+    assert all(0 < count <= most for count, most in zip(asked, at_most, strict=False))
+    assert not made["warnings"]
+    verify(Ledger.open(tmp_path / "ledger.sqlite"))
+    verify_bundle(tmp_path / "out")
+
+
+def test_more_questions_than_public_records_are_refused_before_payment(tmp_path, small):
+    recipe = recipe_in(tmp_path, "ensemble", part=GATED.replace("60", "2000").replace("40", "1900"))
+    with pytest.raises(BadInput, match="fewer public records"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_the_papers_calls_are_recorded_draws(tmp_path, small):
+    phase = Phase()
+    recipe = recipe_in(tmp_path, "plain")
+    made = release(recipe, tmp_path / "out", budget=BUDGET, tell=phase.tell, on_step=phase.on_step)
+    outputs, losses = made["blocks"][0]["wishes"]
+    assert outputs["drawn"] == losses["drawn"] == len(phase.epochs) == phase.epochs[-1][1]
+    assert made["headline"]["epsilon"] == "infinite"
+    assert made["published"]["epsilon"] > 0
+    assert "does not hold" in made["published"]["status"]
+    assert names(made) == ["Base", "auxiliary teacher", "teacher", "ceiling"]
+    verify_bundle(tmp_path / "out")
+
+
+# -- where the budget is short --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "planned", "word"),
+    [("dp-trained", 6, "steps"), ("hinted", 60, "answers")],
+)
+def test_training_stops_at_the_last_paid_answer(tmp_path, small, sources, kind, planned, word):
+    recipe = recipe_in(tmp_path, kind, privacy="on_exhausted = 'stop'")
+    whole = cost_of(read(recipe)[0], classes=10).epsilon
+    phase = Phase()
+    made = release(
+        recipe,
+        tmp_path / "out",
+        budget=Budget(0.7 * whole, 1e-5),
+        tell=phase.tell,
+        on_step=phase.on_step,
+    )
+    first = made["blocks"][0]["wishes"][0]
+    assert 1 <= first["reserved"] == first["drawn"] == drawn(tmp_path) < planned
+    early = f"The budget ended early: {first['drawn']} of {planned} planned {word}"
+    assert any(warning.startswith(early) for warning in made["warnings"])
+    assert made["headline"]["epsilon"] <= made["data_set"]["totals"][0]["budget"] < whole
+    if kind == "hinted":
+        (source,) = sources
+        assert source.asked == (first["drawn"], 30)
+        assert source.left == (0, 0)
+        # 30 votes a round: without votes for a second round there is none.
+        rounds = 1 if first["drawn"] <= 30 else 2
+        assert phase.epochs[-1] == (1 + 3 * rounds, 1 + 3 * rounds)
+    verify_bundle(tmp_path / "out")
+    verify(Ledger.open(tmp_path / "ledger.sqlite"))
+
+
+@pytest.mark.parametrize("kind", ["dp-trained", "ensemble"])
+def test_a_release_that_does_not_fit_draws_nothing(tmp_path, small, capsys, kind):
+    recipe = recipe_in(tmp_path, kind)
+    with pytest.raises(BudgetExhausted):
+        release(recipe, tmp_path / "out", budget=Budget(0.1, 1e-5))
+    assert charged(tmp_path) == (0, 0)
+    assert run(["release", str(recipe), "-o", str(tmp_path / "out")]) == 3
+    assert "does not fit" in capsys.readouterr().err
+    assert charged(tmp_path) == (0, 0)
+    assert not (tmp_path / "out").exists()
+
+
+# -- a paper's algorithm on a ledger for release --------------------------------------------
+
+
+def test_infinity_must_be_accepted(tmp_path, small, capsys):
+    recipe = recipe_in(tmp_path, "plain", purpose="release")
+    command = ["release", str(recipe), "-o", str(tmp_path / "out")]
+    assert run(command) == 2
+    assert "--accept-infinite" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"recipe.toml"}
+    with pytest.raises(BadInput, match="on a ledger for release"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    assert {path.name for path in tmp_path.iterdir()} == {"recipe.toml"}
+    made = release(recipe, tmp_path / "out", budget=BUDGET, accept_infinite=True)
+    assert made["headline"]["epsilon"] == "infinite"
+    assert made["purpose"] == "release"
+    assert not TOO_OPEN & set(names(made))
+    assert made["data_set"]["totals"][0]["spent"] == "infinite"
+    assert run([*command, "--accept-infinite"]) == 0
+    said = capsys.readouterr().out
+    assert "infinite" in said
+    verify_bundle(tmp_path / "out")
+    # The ledger stays there: nothing certified fits it any more.
+    with pytest.raises(BudgetExhausted):
+        release(recipe_in(tmp_path, purpose="release"), tmp_path / "certified")
+
+
+# -- controls on sensitive test records -----------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dp-trained", "ensemble", "plain"])
+def test_controls_of_a_sensitive_test_are_charged(tmp_path, small, kind):
+    recipe = recipe_in(tmp_path, kind, public="false")
+    made = release(recipe, tmp_path / "out", budget=BUDGET)
+    evaluation = made["blocks"][0]["wishes"][-1]
+    assert evaluation["mechanism"]["mechanism"] == "noisy-counts"
+    assert evaluation["reserved"] == evaluation["drawn"] == 1 + len(RIVALS[kind])
+    assert names(made) == RIVALS[kind]
+    if kind == "plain":
+        assert not TOO_OPEN & set(names(made))
+    else:
+        assert made["headline"]["epsilon"] <= 3
+        # What the dry run told is what was paid.
+        planned = cost_of(read(recipe)[0], classes=10)
+        assert planned.evaluation[0][1] == evaluation["reserved"]
+        assert made["headline"]["epsilon"] == pytest.approx(planned.epsilon, abs=1e-6)
+        lines = [line for wish, n in planned.wishes for line in wish.lines(n)]
+        cheap = [line for wish, n in planned.learning for line in wish.lines(n)]
+        cheap += planned.evaluation[0][0].lines(1)
+        # The twin that measures its controls for nothing shows in the price.
+        assert price(cheap, RECORD).epsilon(1e-5) < price(lines, RECORD).epsilon(1e-5) - 1e-3
+    assert made["evaluation"]["protected"]
+    assert made["unprotected"] == []
+    assert not any(control["private"] for control in made["controls"])
+    verify_bundle(tmp_path / "out")
+
+
+def test_tables_that_were_drawn_are_not_drawn_again(tmp_path, small, monkeypatch):
+    recipe = recipe_in(tmp_path, "ensemble", public="false")
+    honest, seen = road.confusion, []
+
+    def cut(*given, **named):
+        seen.append(1)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return honest(*given, **named)
+
+    monkeypatch.setattr(road, "confusion", cut)
+    with pytest.raises(KeyboardInterrupt):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    made = release(recipe, tmp_path / "out")
+    assert made["blocks"][0]["wishes"][-1]["drawn"] == 3
+    assert len(seen) == 4
+    assert names(made) == RIVALS["ensemble"]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "public", "shown"),
+    [("benchmark", "true", True), ("release", "true", False), ("audit", "false", False)],
+)
+def test_the_ceiling_is_for_benchmarks_with_a_public_test(tmp_path, small, purpose, public, shown):
+    recipe = recipe_in(tmp_path, purpose=purpose, public=public)
+    made = release(recipe, tmp_path / "out", budget=BUDGET)
+    assert names(made) == RIVALS["dp-trained"] + ["ceiling"] * shown
+    assert any("ceiling" in line for line in made["unprotected"]) == shown
+    # Where it may not be shown it is not even trained.
+    assert (tmp_path / "home" / "trained-in-the-clear").exists() == shown
+
+
+@pytest.mark.slow
+def test_the_whole_release_fits_the_recipes_epsilon(tmp_path):
+    """With the least noise, found for all its parts: gradient sums and four noisy tables."""
+    cost = cost_of(read(recipe_in(tmp_path, public="false"))[0], classes=10)
+    assert 2.97 < cost.epsilon <= 3
+    assert [count for _, count in cost.wishes] == [6, 4]
