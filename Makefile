@@ -8,11 +8,11 @@ export OMP_NUM_THREADS := 1
 export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: help demo test test-slow lint data docs clean
-.PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble
+.PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona
 
 help:
 	@echo "make demo | test | test-slow | lint | data | docs | clean"
-	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble"
+	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona"
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -39,7 +39,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: bench-gate bench-direct-speed bench-direct bench-ensemble
+bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona
 
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
@@ -57,6 +57,11 @@ bench-direct: $(BACKBONE_READY)
 
 bench-ensemble: $(READY)
 	$(BIN)/python benchmarks/ensemble.py
+
+bench-rona: $(BACKBONE_READY)
+	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/rona.py
+	$(BIN)/python benchmarks/rona_figures.py
 
 data: $(READY)
 	$(BIN)/stillroom data import mnist

@@ -11,7 +11,9 @@ A page is a script. Its blocks run from top to bottom in one fresh folder:
 - `sh` blocks are for make and the shell and do not run.
 
 Between `<!-- results: NAME -->` and `<!-- end of results -->` stands a table of the last figure of
-each recipe in benchmarks/results/NAME.jsonl. Given paths of pages, only these are refreshed.
+each recipe in benchmarks/results/NAME.jsonl; `<!-- results: NAME KIND -->` asks for another kind of
+table, see `TABLES`. Between `<!-- pictures: NAME -->` and `<!-- end of pictures -->` stand those of
+`PICTURES` that are drawn. Given paths of pages, only these are refreshed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,20 @@ _FENCE = re.compile(r"^```(\w*)\s*$")
 _EXIT = re.compile(r"#\s*exit (\d+)\s*$")
 _DOCTEST = re.compile(r"^<!-- doctest: ([\w.]+) -->$")
 _FILE = re.compile(r"^<!-- (copy|write): ([\w./-]+) -->$")
-_RESULTS = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end of results -->\n)", re.S)
+_RESULTS = re.compile(
+    r"(<!-- results: ([\w-]+) ?([\w-]*) -->\n).*?(<!-- end of results -->\n)", re.S
+)
+_PICTURES = re.compile(r"(<!-- pictures: ([\w-]+) -->\n).*?(<!-- end of pictures -->\n)", re.S)
+NOTHING = "Nothing was measured yet."
+PICTURES = {
+    "rona-hint-epochs": "hint epochs",
+    "rona-distillation-epochs": "distillation epochs",
+    "rona-batch-size": "batch size",
+    "rona-noise": "noise",
+    "rona-queries": "number of queries, for four ways to select them",
+    "rona-bound": "adaptive against fixed bound",
+}
+"""The pictures that benchmarks/rona_figures.py draws, and what accuracy is drawn against."""
 
 
 def pages() -> list[Path]:
@@ -192,41 +207,157 @@ def example(name: str) -> list[str]:
     return [*lines[:imports], "", *lines[imports:]]
 
 
-def filled(page: str, results: Path = ROOT / "benchmarks" / "results") -> str:
-    """A page with its tables of results as the files of results have them."""
+def filled(
+    page: str,
+    results: Path = ROOT / "benchmarks" / "results",
+    pictures: Path = ROOT / "docs" / "pictures",
+) -> str:
+    """A page with its tables and pictures of results as the files have them."""
 
     def table(found: re.Match[str]) -> str:
-        rows = results_table(results / f"{found[2]}.jsonl")
-        return found[1] + "".join(row + "\n" for row in rows) + found[3]
+        rows = TABLES[found[3]](results / f"{found[2]}.jsonl")
+        return found[1] + "".join(row + "\n" for row in rows) + found[4]
 
-    return _RESULTS.sub(table, page)
+    def drawn(found: re.Match[str]) -> str:
+        lines = pictures_of(results / f"{found[2]}.jsonl", pictures)
+        return found[1] + "".join(line + "\n" for line in lines) + found[3]
+
+    return _PICTURES.sub(drawn, _RESULTS.sub(table, page))
+
+
+def _figures(results: Path, *keys: str) -> list[dict[str, Any]]:
+    """The last figure of each kind: of each recipe, say."""
+    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
+    figures = map(json.loads, lines)
+    return list({tuple(figure[key] for key in keys): figure for figure in figures}.values())
+
+
+def _rows(names: str, cells: Sequence[Sequence[str]]) -> list[str]:
+    if not cells:
+        return [NOTHING]
+    head = names.split(", ")
+    lines = [f"| {' | '.join(line)} |" for line in (head, *cells)]
+    return [lines[0], "|" + "---|" * len(head), *lines[1:]]
+
+
+def _epsilon(figure: dict[str, Any]) -> str:
+    from stillroom.gate.rounding import shown
+
+    epsilon = figure["epsilon"]
+    return shown(epsilon, 3) if isinstance(epsilon, (int, float)) else str(epsilon)
+
+
+def _percent(found: dict[str, Any] | None, form: str = ".2f") -> str:
+    """A mean with its standard deviation, both in per cent."""
+    if not found or found["mean"] is None:
+        return "-"
+    spread = "" if found["sd"] is None else f" ({100 * found['sd']:.2f})"
+    return f"{100 * found['mean']:{form}}{spread}"
 
 
 def results_table(results: Path) -> list[str]:
     """The last figure of each recipe, as the rows of a table; links start in docs/."""
-    from stillroom.gate.rounding import shown
-
-    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
-    last = {figure["recipe"]: figure for figure in map(json.loads, lines)}
-    if not last:
-        return ["Nothing was measured yet."]
-    rows = [
-        "| data set | epsilon | delta | accuracy | draws | published | recipe |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for recipe, figure in last.items():
-        spread = "" if figure["sd"] is None else f", sd {figure['sd']:.2%}"
-        cells = (
-            figure["dataset"],
-            shown(figure["epsilon"], 3),
-            f"{figure['delta']:g}",
-            f"{figure['mean']:.2%}{spread}",
-            str(figure["draws"]),
-            figure["published"] or "none",
-            f"[{Path(recipe).stem}](../{recipe})",
+    cells = []
+    for figure in _figures(results, "recipe"):
+        recipe, spread = figure["recipe"], figure["sd"]
+        cells.append(
+            (
+                figure["dataset"],
+                _epsilon(figure),
+                f"{figure['delta']:g}",
+                f"{figure['mean']:.2%}" + ("" if spread is None else f", sd {spread:.2%}"),
+                str(figure["draws"]),
+                figure["published"] or "none",
+                f"[{Path(recipe).stem}](../{recipe})",
+            )
         )
-        rows.append(f"| {' | '.join(cells)} |")
-    return rows
+    return _rows("data set, epsilon, delta, accuracy, draws, published, recipe", cells)
+
+
+def controls_table(results: Path) -> list[str]:
+    """Students beside their controls, in per cent with the standard deviation in brackets."""
+    cells = []
+    for figure in _figures(results, "recipe", "metric"):
+        beside, recipe = figure["controls"], figure["recipe"]
+        untaught = beside.get("teacher on public data") or beside.get("auxiliary teacher")
+        part = figure["metric"].removeprefix("accuracy on ").removeprefix("the official test part")
+        cells.append(
+            (
+                f"[{figure['setting']}](../{recipe})" + (part and f": {part}"),
+                figure["dataset"],
+                _epsilon(figure),
+                f"`{figure['student']}` {_percent(figure)}",
+                *(_percent(one) for one in (beside.get("Base"), untaught)),
+                *(_percent(beside.get(name)) for name in ("teacher", "ceiling")),
+                _percent(figure["gain"], "+.2f"),
+                str(figure["published"] or "none"),
+            )
+        )
+    names = "setting, data set, certified epsilon, student, Base, teacher on public data, teacher, "
+    return _rows(names + "ceiling, gain over Base, paper", cells)
+
+
+def compression_table(results: Path) -> list[str]:
+    """Teacher over student: how many times smaller and faster."""
+    cells = []
+    for figure in _figures(results, "recipe", "metric"):
+        if not figure["setting"].startswith("compression"):
+            continue
+        times, teacher = figure["ratios"], figure["controls"].get("teacher")
+        lost = f"{100 * (teacher['mean'] - figure['mean']):+.2f}" if teacher else "-"
+        ratios = (times.get(name) for name in ("parameters", "size", "speed", "int8_speed"))
+        cells.append(
+            (
+                figure["setting"],
+                figure["dataset"],
+                _epsilon(figure),
+                f"`{figure['student']}` {_percent(figure)}",
+                _percent(teacher),
+                lost,
+                *("-" if ratio is None else f"{ratio:.1f}" for ratio in ratios),
+                str(figure["published"] or "none"),
+            )
+        )
+    names = "setting, data set, certified epsilon, student, teacher, points lost, "
+    return _rows(names + "parameters, size, speed, int8 speed, paper", cells)
+
+
+def speed_table(results: Path) -> list[str]:
+    """Timings and memory beside a peer's."""
+    cells = [
+        (
+            figure["metric"],
+            f"{figure['mean']:.3g}",
+            figure["peer"] or "-",
+            *(
+                "-" if figure[key] is None else f"{figure[key]:,.{digits}f}"
+                for key, digits in (("peer_mean", 1), ("ratio", 1), ("peak_mb", 0))
+            ),
+        )
+        for figure in _figures(results, "metric", "peer")
+    ]
+    return _rows("figure, ours, against, its figure, ratio, peak MB of ours", cells)
+
+
+TABLES = {
+    "": results_table,
+    "controls": controls_table,
+    "compression": compression_table,
+    "speed": speed_table,
+}
+"""The kinds of tables, by the word after the name of the results."""
+
+
+def pictures_of(results: Path, pictures: Path) -> list[str]:
+    """The pictures that are drawn, and a plain word on those that are not."""
+    found = {name: what for name, what in PICTURES.items() if (pictures / f"{name}.png").exists()}
+    lines = [f"![Accuracy against {what}.](pictures/{name}.png)" for name, what in found.items()]
+    missing = [what for name, what in PICTURES.items() if name not in found]
+    if missing:
+        lines.append(f"Not drawn yet: {'; '.join(missing)}.")
+    if not _figures(results, "bench"):
+        lines.append(NOTHING)
+    return [line for pair in zip(lines, [""] * len(lines), strict=True) for line in pair][:-1]
 
 
 def build(*only: str) -> None:
