@@ -1,10 +1,8 @@
 """From noisy votes to soft labels: post-processing of what came through the gate.
 
-Two ways. `posterior` asks which class most likely stands behind a noisy row, and is the default: a
-row that noise has drowned becomes nearly uniform and teaches little, while a clear one becomes
-nearly certain; many weak labels then teach more than a few strong ones. `on_simplex` gives the
-nearest probabilities instead: right where noise is small beside the votes and the teachers' own
-doubts are to be learnt too; with much noise it takes the noise for knowledge.
+`posterior` asks which class most likely stands behind a noisy row: a row that noise has drowned
+becomes nearly uniform and teaches little, while a clear one becomes nearly certain; many weak
+labels then teach more than a few strong ones.
 """
 
 from __future__ import annotations
@@ -88,18 +86,3 @@ def typical_lead(shares: Reals, noise: float) -> float:
     # The squared length of pure noise has K - 1 degrees of freedom.
     error = noise**2 * float(np.sqrt(2 * (classes - 1) / len(shares)))
     return float(np.sqrt(min(max(squared, error) / (1 - 1 / classes), 1.0)))
-
-
-def on_simplex(shares: Reals) -> Reals:
-    """The nearest probabilities to each noisy row, in Euclidean distance.
-
-    >>> on_simplex(np.array([[0.9, 0.3, -0.2], [0.2, 0.3, 0.5]])).round(2).tolist()
-    [[0.8, 0.2, 0.0], [0.2, 0.3, 0.5]]
-    """
-    falling = -np.sort(-shares, axis=1)
-    above = np.cumsum(falling, axis=1) - 1.0
-    places = np.arange(1, shares.shape[1] + 1)
-    kept = (falling * places > above).sum(axis=1)
-    lowered = above[np.arange(len(shares)), kept - 1] / kept
-    nearest: Reals = np.maximum(shares - lowered[:, None], 0.0)
-    return nearest

@@ -53,9 +53,11 @@ class Views:
         angle = np.deg2rad(self.turn) * turn
         zoom = np.exp(math.log1p(self.scale) * scale)
         facing = np.where((mirror < 0) & self.mirror, -1.0, 1.0)
+        aspect = pictures.shape[1] / pictures.shape[2]
+        tilt = np.sin(angle) * zoom
         rows = np.empty((size, 2, 3), dtype=np.float32)
-        rows[:, 0] = np.stack([np.cos(angle) * zoom * facing, -np.sin(angle) * zoom, right], 1)
-        rows[:, 1] = np.stack([np.sin(angle) * zoom * facing, np.cos(angle) * zoom, down], 1)
+        rows[:, 0] = np.stack([np.cos(angle) * zoom * facing, -tilt * aspect, right], 1)
+        rows[:, 1] = np.stack([tilt / aspect * facing, np.cos(angle) * zoom, down], 1)
         rows[:, :, 2] *= 2 * self.shift
         parts = [
             _moved(pictures[at : at + _TOGETHER], torch.from_numpy(rows[at : at + _TOGETHER]))
