@@ -166,7 +166,7 @@ class RonaPart(_Part):
     auxiliary: str = Field(
         "student-50k", description="the network of the auxiliary teacher, trained on public labels"
     )
-    auxiliary_epochs: int = Field(6, ge=1, description="its passes over the labelled public part")
+    auxiliary_epochs: int = Field(6, ge=1, description="its steps, as passes over the public part")
     hint_layer: int | None = Field(
         None, ge=1, description="the teacher's layer that gives hints, counted from one"
     )
@@ -239,7 +239,7 @@ class PublishedPart(_Part):
     """Source plain: one ordinary teacher, and the paper's algorithm to the letter."""
 
     teacher: str = Field("conv-small", description="a name in the zoo, or package.module:callable")
-    teacher_epochs: int = Field(6, ge=1, description="its passes over all records")
+    teacher_epochs: int = Field(6, ge=1, description="its steps, as passes over the public part")
     reading: Literal["literal", "residual"] = Field(
         "literal", description="noise on the loss, or on the clipped residual (sound)"
     )

@@ -15,7 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stillroom.errors import BadInput, BudgetExhausted, WrongData
-from stillroom.gate import Budget, Gate, Ledger, NoisyVotes, RandomisedResponse, renyi
+from stillroom.gate import (
+    Budget,
+    Gate,
+    GaussianAnswers,
+    Ledger,
+    NoisyVotes,
+    RandomisedResponse,
+    renyi,
+)
 from stillroom.gate.accounting import price
 from stillroom.gate.entropy import SeededEntropy
 from stillroom.gate.ledger import export, reprice, verify
@@ -281,3 +289,12 @@ def test_what_the_filter_lets_in_is_within_the_budget(epsilon, delta):
 def test_the_filter_refuses_what_its_tables_cannot_carry():
     assert not fits(renyi.NOTHING, 10**30, Budget(1.0, 1e-5))
     assert not fits(renyi.NOTHING, 1, Budget(100.0, 1e-5))
+
+
+def test_a_price_beyond_what_tables_carry_is_infinite_in_the_total_too(ledger):
+    """Curves alone would call it finite, and the data set's total fall below the release."""
+    loud = GaussianAnswers(sigma=100, width=4, squared_distance=10**6)
+    Gate(ledger, ids=IDS).reserve(loud, 1, accept_infinite=True)
+    assert price(loud.lines(1), RECORD).epsilon(1e-5) == math.inf
+    assert renyi.epsilon(ledger.totals()[RECORD], 1e-5) < math.inf
+    assert ledger.spent(RECORD, 1e-5) == math.inf

@@ -7,6 +7,7 @@ before its noise exists, a crash counts as spent, and nothing refunds (L2, L3).
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -241,13 +242,16 @@ class Ledger:
     def spent(self, pair: Pair, delta: float) -> float:
         """All blocks so far at `delta`, had they been fixed beforehand."""
         check_delta(delta)
-        blocks = list(self._store.rows("kind = 'block'"))
-        rdp = renyi.epsilon(self.totals().get(pair, renyi.INFINITE), delta)
-        if len(blocks) == 1:
+        rows = self._store.rows("kind = 'block'")
+        known = [row.body["epsilon"].get(str(pair), {}).get(str(delta)) for row in rows]
+        priced = [stored for stored in known if stored is not None]
+        # A figure is left out where it is infinite; curves alone know nothing of table errors.
+        if any("certified" not in stored for stored in priced):
+            return math.inf
+        if len(known) == 1 and priced:
             # A single block was priced whole, and the tightest accountant's figure holds.
-            stored = blocks[0].body["epsilon"].get(str(pair), {}).get(str(delta))
-            return float(stored.get("certified", rdp)) if stored else rdp
-        return rdp
+            return float(priced[0]["certified"])
+        return renyi.epsilon(self.totals().get(pair, renyi.INFINITE), delta)
 
     def standing(self) -> list[Spent]:
         """Every budget and what it has seen."""
