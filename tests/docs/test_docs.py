@@ -136,6 +136,20 @@ def test_every_key_of_a_recipe_is_in_its_table():
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=name_of)
+def test_recipes_of_the_repository_can_be_read(path):
+    from stillroom.methods.recipe import read
+
+    assert read(path)[0].privacy.epsilon > 0
+
+
+# A price takes seconds, and a benchmark finds its own again when it is run.
+PRICED = [
+    pytest.param(path, marks=pytest.mark.slow) if "benchmarks" in path.parts else path
+    for path in RECIPES
+]
+
+
+@pytest.mark.parametrize("path", PRICED, ids=name_of)
 def test_recipes_of_the_repository_fit(path):
     from stillroom.methods.costs import cost_of
     from stillroom.methods.recipe import read

@@ -1,0 +1,492 @@
+"""RONA's Fig. 2 (Wang et al. 2019) from our own runs, in a small setting.
+
+`python benchmarks/rona_figures.py` follows one recipe a point and seed by the road of `stillroom
+release`, each with a ledger of its own (L5), and appends a line a point to
+results/rona-figures.jsonl; points that stand there already are left out. It needs MNIST in the data
+home (`make data`). With `--draw` it draws docs/pictures from that file and trains nothing.
+
+The setting: 12,000 MNIST records of 14x14 pixels, 2,000 of them public, and the official test part.
+As published, all public records are labelled and one teacher saw everything; RONA-E has 100
+teachers on disjoint shards and 100 public labels.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from math import sqrt
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+
+from stillroom.data.store import load_parts, save
+from stillroom.gate import Budget
+from stillroom.methods.road import release
+from stillroom.methods.rona.claims import claimed_epsilon
+from stillroom.release import verify_bundle
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "rona-figures.jsonl"
+PICTURES = HERE.parent / "docs" / "pictures"
+PACKAGES = ("stillroom", "numpy", "torch", "onnxruntime")
+DATA, RECORDS = "mnist-small", 12_000
+SEEDS = (0, 1)
+DELTA = 1e-5
+WITHOUT_LIMIT = 1e12
+"""The budget of a paper's algorithm: a benchmark's ledger may end at infinity."""
+
+Parts = dict[str, Any]
+
+SHARED: Parts = {
+    "method": "rona",
+    "purpose": "benchmark",
+    "data": {
+        "source": DATA,
+        "split": "as-given",
+        "test_is_public": True,
+        "public": "1/6",
+        "public_size": 10_000,
+    },
+    "engine": {"kind": "serial"},
+}
+NETWORKS = {"student": "mlp", "auxiliary": "mlp", "auxiliary_epochs": 30}
+LAYERS = {"hint_layer": 3, "guided_layer": 2}
+VOTES, NOISE = 200, 20
+"""RONA-E, unless a figure varies them: answers, and their noise in votes of 100 teachers."""
+
+
+def as_published(published: Parts | None = None, **numbers: Any) -> Parts:
+    """Source plain: hint_epochs, rounds and so on, and the numbers of [published]."""
+    rona = {
+        "source": "plain",
+        **NETWORKS,
+        **LAYERS,
+        "hint_epochs": 0,
+        "rounds": 2,
+        "self_epochs": 1,
+        "distillation_epochs": 4,
+        "batch": 128,
+        "learning_rate": 1e-3,
+        "temperature": 3.0,
+        **numbers,
+    }
+    return {
+        **SHARED,
+        "mode": "as-published",
+        "rona": rona,
+        "published": {"teacher": "mlp", "teacher_epochs": 90, "sigma": 10, **(published or {})},
+        "privacy": {"epsilon": 8, "delta": DELTA},
+    }
+
+
+def certified(votes: int = VOTES, noise: float = NOISE, hints: int = 0, **numbers: Any) -> Parts:
+    """RONA-E with epsilon such that votes have this noise, if nothing is spent on hints."""
+    rona = {
+        "source": "ensemble",
+        **NETWORKS,
+        **(LAYERS if hints else {}),
+        "rounds": 2,
+        "self_epochs": 10,
+        "distillation_epochs": 30,
+        "batch": 32,
+        "self_batch": 32,
+        "learning_rate": 2e-3,
+        "loss": "softened",
+        "selection": "k-centre",
+        **numbers,
+    }
+    teachers = {"count": 100, "shard_cap": 160, "votes": votes, "temperature": 0.03, "hints": hints}
+    epsilon = claimed_epsilon(votes, noise, DELTA, sensitivity=sqrt(2))
+    return {
+        **SHARED,
+        "data": {**SHARED["data"], "labelled": "1/20"},
+        "features": {"name": "edges"},
+        "rona": rona,
+        "teachers": teachers,
+        "privacy": {"epsilon": round(epsilon, 4), "delta": DELTA},
+    }
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a curve of a figure."""
+
+    figure: str
+    curve: str
+    x: Parts
+    recipe: Parts
+
+
+ENSEMBLE = "RONA-E"
+
+
+def points() -> Iterator[Point]:
+    """All that is measured."""
+    for figure in (_noise, _queries, _bounds, _distillation, _batches, _hints):
+        yield from figure()
+
+
+def _hints() -> Iterator[Point]:
+    for rounds, each in ((1, 2), (2, 4)):
+        for epochs in (0, 3, 10, 20):
+            numbers: Parts = {"rounds": rounds, "distillation_epochs": each}
+            curve = f"as published, R T_d = {rounds * each}"
+            recipe = as_published(hint_epochs=epochs, **numbers)
+            yield Point("a", curve, {"hint_epochs": epochs}, recipe)
+    for epochs in (0, 20):
+        hints = {"hints": 100, "hint_epochs": epochs} if epochs else {}
+        numbers = {"rounds": 1, "distillation_epochs": 10, **hints}
+        curve = f"{ENSEMBLE}, R T_d = 10"
+        yield Point("a", curve, {"hint_epochs": epochs}, certified(**numbers))
+
+
+def _distillation() -> Iterator[Point]:
+    for rounds in (1, 2, 4):
+        for total in (2, 4, 8, 16):
+            each = total // rounds
+            if each and (rounds == 1 or total > 2):
+                recipe = as_published(rounds=rounds, distillation_epochs=each)
+                curve = f"as published, R = {rounds}"
+                yield Point("b", curve, {"distillation_epochs": total}, recipe)
+    for total in (10, 60):
+        recipe = certified(distillation_epochs=total // 2)
+        yield Point("b", f"{ENSEMBLE}, R = 2", {"distillation_epochs": total}, recipe)
+
+
+def _batches() -> Iterator[Point]:
+    for batch in (32, 128, 512):
+        yield Point("c", "as published", {"batch": batch}, as_published(batch=batch))
+    for batch in (8, 32, 128):
+        yield Point("c", ENSEMBLE, {"batch": batch}, certified(batch=batch))
+
+
+def _noise() -> Iterator[Point]:
+    for noise in (1, 10, 100):
+        yield Point("d", "as published", {"noise": noise}, as_published({"sigma": noise}))
+    for noise in (3, 10, 100):
+        recipe = as_published({"reading": "residual", "sigma": noise})
+        yield Point("d", "residual reading", {"noise": noise}, recipe)
+    for noise in (3, 10, NOISE, 50, 100):
+        yield Point("d", ENSEMBLE, {"noise": noise}, certified(noise=noise))
+
+
+def _queries() -> Iterator[Point]:
+    for selection in ("k-centre", "random", "margin", "diverse"):
+        for votes in (50, VOTES, 400):
+            recipe = certified(votes=votes, selection=selection)
+            yield Point("e", selection, {"queries": votes}, recipe)
+
+
+def _bounds() -> Iterator[Point]:
+    for bound in (None, 0.1, 1.0, 10.0):
+        for total in (4, 16):
+            published = {} if bound is None else {"bound": bound}
+            recipe = as_published(published, distillation_epochs=total // 2)
+            curve = "adaptive" if bound is None else f"B = {bound:g}"
+            yield Point("f", curve, {"distillation_epochs": total}, recipe)
+
+
+def text_of(recipe: Parts, seed: int) -> str:
+    """The recipe as TOML."""
+    whole = {**recipe, "rona": {**recipe["rona"], "start_seed": seed}}
+    lines = [f"{k} = {json.dumps(v)}" for k, v in whole.items() if not isinstance(v, dict)]
+    for name, part in whole.items():
+        if isinstance(part, dict):
+            lines += ["", f"[{name}]", *(f"{k} = {json.dumps(v)}" for k, v in part.items())]
+    return "\n".join(lines) + "\n"
+
+
+def run(text: str, limit: float) -> Parts:
+    """One release of a recipe in a folder of its own; what its certificate says."""
+    with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as work:
+        recipe, bundle = Path(work) / "recipe.toml", Path(work) / "bundle"
+        recipe.write_text(text, encoding="utf-8")
+        start = time.perf_counter()
+        certificate = release(recipe, bundle, budget=Budget(limit, DELTA))
+        verify_bundle(bundle)
+        published = certificate["published"]
+        return {
+            "accuracy": certificate["evaluation"]["accuracy"],
+            "epsilon": certificate["headline"]["epsilon"],
+            "claimed": published and published["epsilon"],
+            "controls": {one["name"]: one["accuracy"] for one in certificate["controls"]},
+            "seconds": time.perf_counter() - start,
+        }
+
+
+def line(point: Point, runs: list[Parts]) -> Parts:
+    """A line of the results, every field of the format present."""
+    accuracies, recipe = [one["accuracy"] for one in runs], point.recipe
+    controls = {name: mean(r["controls"][name] for r in runs) for name in runs[0]["controls"]}
+    return {
+        "bench": "rona-figures",
+        "dataset": DATA,
+        "method": "rona",
+        "source": recipe["rona"]["source"],
+        "mode": recipe.get("mode", "certified"),
+        "unit": "record",
+        "epsilon": max((one["epsilon"] for one in runs), key=float_of),
+        "delta": DELTA,
+        "metric": "accuracy on the official test part",
+        "mean": mean(accuracies),
+        "sd": stdev(accuracies),
+        "draws": len(runs),
+        "published": None,
+        "peer": None,
+        "peer_mean": None,
+        "ratio": None,
+        "seconds": round(mean(one["seconds"] for one in runs), 1),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "recipe": text_of(recipe, SEEDS[0]),
+        "versions": {"python": sys.version.split()[0], **{p: version(p) for p in PACKAGES}},
+        "figure": point.figure,
+        "x": point.x,
+        "curve": point.curve,
+        "claimed_epsilon": runs[0]["claimed"],
+        "controls": controls,
+    }
+
+
+def float_of(epsilon: float | str) -> float:
+    """An epsilon as certificates spell it."""
+    return float("inf") if epsilon == "infinite" else float(epsilon)
+
+
+def import_data(target: Path) -> None:
+    """The small data set: every second pixel's mean, and few records."""
+    parts = {}
+    for name, part in load_parts("mnist").items():
+        few = part.select(np.arange(min(RECORDS, len(part.y))))
+        means = few.x.astype(np.float64).reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4))
+        parts[name] = replace(few, x=means.round().astype(np.uint8), name=DATA)
+    save(parts, DATA, target)
+
+
+def measure() -> None:
+    """Measure what is not in the results yet."""
+    known = [(old["figure"], old["curve"], old["x"]) for old in read(RESULTS)]
+    done = {old["recipe"]: old for old in read(RESULTS)}
+    wanted = [p for p in points() if (p.figure, p.curve, p.x) not in known]
+    with tempfile.TemporaryDirectory(prefix="stillroom-home-") as folder:
+        import_data(Path(folder))
+        os.environ["STILLROOM_HOME"] = folder
+        for number, point in enumerate(wanted, 1):
+            recipe, text = point.recipe, text_of(point.recipe, SEEDS[0])
+            free = recipe.get("mode") == "as-published"
+            limit = WITHOUT_LIMIT if free else recipe["privacy"]["epsilon"]
+            if text not in done:  # some points are in several figures
+                done[text] = line(point, [run(text_of(recipe, seed), limit) for seed in SEEDS])
+            found = {**done[text], "figure": point.figure, "x": point.x, "curve": point.curve}
+            with RESULTS.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found) + "\n")
+            print(
+                f"{number}/{len(wanted)} {point.figure} {point.curve} {point.x}: "
+                f"{found['mean']:.2%} (sd {found['sd']:.2%}), epsilon {found['epsilon']}",
+                flush=True,
+            )
+
+
+def read(results: Path) -> list[Parts]:
+    """The lines of a results file; none where there is no file."""
+    if not results.exists():
+        return []
+    return [json.loads(text) for text in results.read_text(encoding="utf-8").splitlines()]
+
+
+MARKS = ("o", "s", "^", "D", "v")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
+SETTING = "MNIST, 12,000 records of 14x14 (2,000 public), 10,000 tested; mean and sd of 2 seeds"
+UNSOUND = "the paper's own figure, for CIFAR-10, had no valid guarantee"
+
+
+def spelled(epsilon: float | str) -> str:
+    """An epsilon for a picture."""
+    number = float_of(epsilon)
+    return (
+        "\u221e" if number == float("inf") else f"{number:.2g}" if number < 10 else f"{number:.0f}"
+    )
+
+
+class Picture:
+    """A picture of some curves, made from lines of the results and nothing else.
+
+    Args:
+        lines: of one figure.
+        title: what varies.
+        label: of the x axis; x is the one number each line has.
+    """
+
+    def __init__(self, lines: list[Parts], title: str, label: str) -> None:
+        from matplotlib.figure import Figure
+
+        self._figure = Figure(figsize=(7.6, 4.9), dpi=140, layout="constrained")
+        self.axes = self._figure.subplots()
+        self._figure.suptitle(title, fontsize=13, fontweight="bold")
+        self.axes.set_title(f"{SETTING}\n{UNSOUND}", fontsize=9, color="#444444")
+        self.axes.set_xlabel(label, fontsize=11)
+        self.axes.set_ylabel("student's accuracy, %", fontsize=11)
+        self.axes.grid(alpha=0.3)
+        self.curves: dict[str, list[Parts]] = {}
+        for one in lines:
+            self.curves.setdefault(one["curve"], []).append(one)
+        for found in self.curves.values():
+            found.sort(key=at)
+
+    def plot(self, *, with_epsilon: bool = True) -> None:
+        """All curves; an epsilon that is the same all along stands in the legend."""
+        for place, (name, lines) in enumerate(self.curves.items()):
+            prices = list(dict.fromkeys(spelled(one["epsilon"]) for one in lines))
+            price = f" (\u03b5 = {prices[0]})" if with_epsilon and len(prices) == 1 else ""
+            self.axes.errorbar(
+                [at(one) for one in lines],
+                [100 * one["mean"] for one in lines],
+                [100 * one["sd"] for one in lines],
+                marker=MARKS[place % len(MARKS)],
+                color=COLOURS[place % len(COLOURS)],
+                linestyle="-" if ENSEMBLE in name or not with_epsilon else "--",
+                capsize=3,
+                label=f"{name}{price}",
+            )
+
+    def rule(self, control: str, curve: str, label: str, style: str = ":") -> None:
+        """A level line: the mean of a control over the points of a curve."""
+        if curve not in self.curves:
+            return
+        level = 100 * mean(one["controls"][control] for one in self.curves[curve])
+        self.axes.axhline(level, color="#777777", linestyle=style, linewidth=1.2, label=label)
+
+    def ticks(self, *, log: bool = False) -> None:
+        """A tick at each x."""
+        if log:
+            self.axes.set_xscale("log")
+        places = sorted({at(one) for lines in self.curves.values() for one in lines})
+        self.axes.set_xticks(places, [f"{place:g}" for place in places])
+        self.axes.minorticks_off()
+
+    def save(self, file: Path) -> None:
+        """Write the picture."""
+        self.axes.legend(fontsize=9)
+        self._figure.savefig(file)
+
+
+def at(one: Parts) -> float:
+    """The x of a line."""
+    (x,) = one["x"].values()
+    return float(x)
+
+
+def draw(results: Path, folder: Path) -> list[Path]:
+    """Draw Fig. 2 from a results file.
+
+    Args:
+        results: the lines that `measure` wrote.
+        folder: for the pictures.
+    """
+    lines = read(results)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for figure, (name, how) in DRAWN.items():
+        some = [one for one in lines if one["figure"] == figure]
+        if some:
+            drawn.append(folder / f"rona-{name}.png")
+            how(some, drawn[-1])
+    return drawn
+
+
+def _draw_hints(lines: list[Parts], file: Path) -> None:
+    picture = Picture(lines, "Hint epochs (Fig. 2a)", "hint epochs, T_h")
+    picture.plot()
+    picture.ticks()
+    picture.save(file)
+
+
+def _draw_distillation(lines: list[Parts], file: Path) -> None:
+    picture = Picture(lines, "Distillation epochs (Fig. 2b)", "distillation epochs in all, R T_d")
+    picture.plot()
+    picture.ticks(log=True)
+    picture.save(file)
+
+
+def _draw_batches(lines: list[Parts], file: Path) -> None:
+    picture = Picture(lines, "Batch size (Fig. 2c)", "batch size, S, at the same number of epochs")
+    picture.plot()
+    picture.ticks(log=True)
+    picture.save(file)
+
+
+def _draw_noise(lines: list[Parts], file: Path) -> None:
+    label = "noise, \u03c3: in bounds B as published, in teachers' votes for RONA-E"
+    picture = Picture(lines, "Noise (Fig. 2d), and the true \u03b5 beside each point", label)
+    picture.plot(with_epsilon=False)
+    for name, found in picture.curves.items():
+        for one in found:
+            price = spelled(one["epsilon"])
+            if price == "\u221e":
+                price += f" (claimed {spelled(one['claimed_epsilon'])})"
+            picture.axes.annotate(
+                f"\u03b5 = {price}",
+                (at(one), 100 * one["mean"]),
+                xytext=(0, 9) if name == "as published" else (26, -13),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8.5,
+                color=COLOURS[list(picture.curves).index(name)],
+            )
+    picture.rule("Base", ENSEMBLE, "RONA-E's Base: public labels alone")
+    picture.ticks(log=True)
+    picture.axes.set_xlim(0.6, 170)
+    picture.axes.set_ylim(0, 105)
+    picture.save(file)
+
+
+def _draw_queries(lines: list[Parts], file: Path) -> None:
+    noise = f"noise {NOISE} of 100 votes each"
+    picture = Picture(lines, "Queries (Fig. 2e)", f"answers, {noise}, and their certified \u03b5")
+    picture.plot(with_epsilon=False)
+    picture.rule("Base", "k-centre", "Base: public labels alone")
+    picture.ticks(log=True)
+    prices = {at(one): spelled(one["epsilon"]) for one in lines}
+    ticks = sorted(prices)
+    picture.axes.set_xticks(ticks, [f"{x:g}\n\u03b5 = {prices[x]}" for x in ticks])
+    picture.save(file)
+
+
+def _draw_bounds(lines: list[Parts], file: Path) -> None:
+    label = "distillation epochs in all, R T_d, with R = 2; as published, \u03b5 = \u221e"
+    picture = Picture(lines, "Adaptive against fixed bounds (Fig. 2f)", label)
+    picture.plot(with_epsilon=False)
+    picture.ticks(log=True)
+    picture.save(file)
+
+
+DRAWN = {
+    "a": ("hint-epochs", _draw_hints),
+    "b": ("distillation-epochs", _draw_distillation),
+    "c": ("batch-size", _draw_batches),
+    "d": ("noise", _draw_noise),
+    "e": ("queries", _draw_queries),
+    "f": ("bound", _draw_bounds),
+}
+"""Figure -> its picture, and how it is drawn."""
+
+
+def main(*words: str) -> int:
+    """Measure and draw, or draw alone."""
+    if "--draw" not in words:
+        measure()
+    for picture in draw(RESULTS, PICTURES):
+        print(picture)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
