@@ -178,6 +178,21 @@ def test_a_file_beside_the_recipe(tmp_path):
     assert person_warnings(file_recipe("unit = 'person'\n"), split.sensitive) == ()
 
 
+def test_a_persons_records_are_not_split_by_class(tmp_path):
+    """One more record of a sensitive class would move its owner's others out of the public part."""
+    csv(
+        tmp_path / "visits.csv",
+        [f"{i},{i % 3},p{i % 4},{'ill' if i % 2 else 'well'}" for i in range(20)],
+    )
+    by_class = parse(
+        "method = 'rona'\n[data]\nsource = 'visits.csv'\nclasses = ['well', 'ill']\n"
+        "public_size = 9\npublic = '1/2'\nsensitive_classes = ['ill']\nperson_column = 'who'\n"
+        "[features]\nname = 'pixels'\n[rona]\nstudent = 'mlp'\n[privacy]\nepsilon = 2\n"
+    )
+    with pytest.raises(BadInput, match="named persons"):
+        by_class.split(tmp_path)
+
+
 def test_labels_outside_the_recipes_classes(tmp_path):
     csv(tmp_path / "visits.csv", ["1,2,p1,well", "3,4,p2,dead"])
     with pytest.raises(BadInput) as caught:

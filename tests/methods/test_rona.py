@@ -12,7 +12,8 @@ from methods.rona_recipes import BUDGET, recipe_in, weights_of
 from stillroom.data import Dataset, Split
 from stillroom.errors import BadInput
 from stillroom.methods.outcome import guesser
-from stillroom.methods.recipe import RonaPart, read
+from stillroom.methods.recipe import read
+from stillroom.methods.recipe_parts import RonaPart
 from stillroom.methods.road import release
 from stillroom.methods.rona import algorithm as rona
 from stillroom.methods.rona import from_teacher as rona_from_teacher

@@ -237,3 +237,32 @@ def test_the_whole_release_fits_the_recipes_epsilon(tmp_path):
     cost = cost_of(read(recipe_in(tmp_path, public="false"))[0], classes=10)
     assert 2.97 < cost.epsilon <= 3
     assert [count for _, count in cost.wishes] == [6, 4]
+
+
+# -- what was sensitive stays so ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", ["1/2", "2/5"], ids=["more", "as before"])
+def test_a_record_the_ledger_protects_cannot_become_public(tmp_path, small, share):
+    """Else earlier releases would have promised to protect what everyone may see now."""
+    recipe = recipe_in(tmp_path, purpose="release")
+    release(recipe, tmp_path / "first", budget=BUDGET)
+    before = drawn(tmp_path)
+    recipe.write_text(recipe.read_text().replace('public = "2/5"', f'public = "{share}"'))
+    if share == "2/5":
+        release(recipe, tmp_path / "second")
+        return
+    with pytest.raises(BadInput, match="belongs to the ledger") as caught:
+        release(recipe, tmp_path / "second")
+    assert "ledger.sqlite" in caught.value.where
+    assert not (tmp_path / "second").exists()
+    assert drawn(tmp_path) == before
+
+
+def test_a_protected_test_part_cannot_become_public(tmp_path, small):
+    recipe = recipe_in(tmp_path, purpose="release", public="false")
+    release(recipe, tmp_path / "first", budget=BUDGET)
+    recipe.write_text(recipe.read_text().replace("test_is_public = false", "test_is_public = true"))
+    with pytest.raises(BadInput, match="belongs to the ledger"):
+        release(recipe, tmp_path / "second")
+    assert not (tmp_path / "second").exists()

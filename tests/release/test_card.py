@@ -12,6 +12,7 @@ from PIL import Image
 
 from release.making import certificate_of, make
 from stillroom.errors import BadInput
+from stillroom.gate import NoisyCounts
 from stillroom.randomness import integers, uniforms
 from stillroom.release import Evaluation, verify_bundle, write_bundle
 from stillroom.release.samples import MOST
@@ -32,7 +33,9 @@ def test_the_card_speaks_plainly(original):
 
 def test_a_protected_evaluation_is_not_listed_as_open(tmp_path):
     evaluation = Evaluation(0.5, None, "the sensitive test part", protected=True)
-    made = make(tmp_path, evaluation=evaluation, tuning="none", warnings=("mind & the gap",))
+    counts = NoisyCounts(sigma=6, width=9)
+    warnings = ("mind & the gap",)
+    made = make(tmp_path, evaluation=evaluation, tuning="none", warnings=warnings, mechanism=counts)
     certificate = write_bundle(made, tmp_path / "bundle")
     assert certificate["unprotected"] == []
     card = (tmp_path / "bundle" / "card.html").read_text()

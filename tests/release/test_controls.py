@@ -9,7 +9,7 @@ import pytest
 
 from release.making import certificate_of, forge, make
 from stillroom.errors import BadInput, StillroomError
-from stillroom.gate import Unprotected
+from stillroom.gate import NoisyCounts, Unprotected
 from stillroom.randomness import uniforms
 from stillroom.release import Claim, Control, Evaluation, verify_bundle, write_bundle
 from stillroom.release.controls import gain
@@ -120,6 +120,7 @@ def test_a_ceiling_never_leaves_with_a_release(tmp_path):
 
 
 NOISY = Evaluation(0.98, ((40, -3), (2, 41)), "test part, sensitive: noisy counts", protected=True)
+TABLES = NoisyCounts(sigma=6, width=4)
 
 
 def test_controls_need_an_evaluation(tmp_path):
@@ -133,7 +134,9 @@ def test_controls_need_an_evaluation(tmp_path):
 @pytest.mark.parametrize("purpose", ["release", "benchmark"])
 def test_noisy_controls_stand_beside_a_noisy_evaluation(tmp_path, purpose, accuracy):
     """They were paid for, so nothing of them is unprotected; an interval would leave out noise."""
-    made = make(tmp_path, controls=(base(accuracy),), evaluation=NOISY, purpose=purpose)
+    made = make(
+        tmp_path, controls=(base(accuracy),), evaluation=NOISY, purpose=purpose, mechanism=TABLES
+    )
     certificate = write_bundle(made, tmp_path / "bundle")
     assert certificate["unprotected"] == []
     assert [control["name"] for control in certificate["controls"]] == ["Base"]
@@ -144,19 +147,37 @@ def test_noisy_controls_stand_beside_a_noisy_evaluation(tmp_path, purpose, accur
     assert ("may be chance" if accuracy < NOISY.accuracy else NOTHING) in page
 
 
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_noisy_figure_that_nobody_paid_for_is_refused(tmp_path, steps):
+    """One table was drawn, or none, and two figures are told."""
+    made = make(tmp_path, controls=(base(0.97),), evaluation=NOISY, mechanism=TABLES, steps=steps)
+    with pytest.raises(BadInput, match="fewer noisy tables"):
+        write_bundle(made, tmp_path / "bundle")
+    assert not (tmp_path / "bundle").exists()
+
+
 def test_counts_that_are_mostly_noise_still_give_a_card(tmp_path):
     """Noisy counts may add up to anything, nothing and less included."""
     for number, counts in enumerate([((-1, 0), (0, -1)), ((0, 0), (0, 0)), ((-40, 3), (2, -41))]):
         noisy = dataclasses.replace(NOISY, confusion=counts, accuracy=1.0)
         folder = tmp_path / str(number)
-        write_bundle(make(folder, controls=(base(0.5),), evaluation=noisy), folder / "bundle")
+        write_bundle(
+            make(folder, controls=(base(0.5),), evaluation=noisy, mechanism=TABLES),
+            folder / "bundle",
+        )
         assert verify_bundle(folder / "bundle")["verifies"]
 
 
 @pytest.mark.parametrize("purpose", ["release", "benchmark", "audit"])
 def test_a_ceiling_never_stands_beside_a_sensitive_test(tmp_path, purpose):
     """Noise on its counts would hide who is tested, not who it was trained on."""
-    made = make(tmp_path, controls=(base(0.97), CEILING), evaluation=NOISY, purpose=purpose)
+    made = make(
+        tmp_path,
+        controls=(base(0.97), CEILING),
+        evaluation=NOISY,
+        purpose=purpose,
+        mechanism=TABLES,
+    )
     with pytest.raises(BadInput, match="without protection") as caught:
         write_bundle(made, tmp_path / "bundle")
     assert "0.995" not in str(caught.value)
@@ -165,7 +186,8 @@ def test_a_ceiling_never_stands_beside_a_sensitive_test(tmp_path, purpose):
 
 def test_a_forged_ceiling_does_not_verify(tmp_path):
     """The verifier has the same rule: a ceiling written in afterwards is found."""
-    write_bundle(make(tmp_path, controls=(base(0.97),), evaluation=NOISY), tmp_path / "bundle")
+    made = make(tmp_path, controls=(base(0.97),), evaluation=NOISY, mechanism=TABLES)
+    write_bundle(made, tmp_path / "bundle")
     certificate = certificate_of(tmp_path / "bundle")
     certificate["controls"].append(dataclasses.asdict(CEILING))
     forge(tmp_path / "bundle", certificate)

@@ -130,6 +130,10 @@ def _private_control_on_a_release(certificate):
     certificate["controls"][1]["private"] = True
 
 
+def _exact_controls_on_sensitive_records(certificate):
+    certificate["evaluation"]["protected"] = True
+
+
 def _accuracy_beyond_all(certificate):
     certificate["controls"][0]["accuracy"] = 1.2
 
@@ -186,7 +190,7 @@ FORGERIES = [
     *[_smaller_model, _older_version, _unknown_mode],
 ]
 COMPANY_FORGERIES = [
-    *[_private_control_on_a_release, _accuracy_beyond_all],
+    *[_private_control_on_a_release, _exact_controls_on_sensitive_records, _accuracy_beyond_all],
     *[_better_ratio, _smaller_student, _another_teacher, _claim_below_zero],
     *[_claim_without_standing, _time_below_zero, _control_with_more_to_say],
     *[_no_controls_field, _no_compression_field],

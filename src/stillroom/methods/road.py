@@ -100,6 +100,7 @@ def release(
         tell(f"looking at {split.sensitive}")
         way = _way_of(recipe, split, recipe_file.parent, run.folder)
         with closing(_ledger(recipe, recipe_file.parent, split, run, budget)) as ledger:
+            _refuse_opened(recipe, ledger, split)
             gate = Gate(ledger, *_protected(recipe, split))
             if recipe.method == "rona":
                 ledger.refuse_without_budget()  # its public work may take hours
@@ -235,6 +236,18 @@ def _ledger(recipe: Recipe, folder: Path, split: Split, run: Run, budget: Budget
     if budget is not None and not ledger.budgets():
         ledger.set_budget(budget, reason="set with the first release")
     return ledger
+
+
+def _refuse_opened(recipe: Recipe, ledger: Ledger, split: Split) -> None:
+    """What a ledger answers for cannot be public: its totals would leave the rest out."""
+    opened = [*split.public.ids, *(split.test.ids if recipe.data.test_is_public else ())]
+    if opened and ledger.recognises(opened):
+        raise BadInput(
+            "a record that is to be public now belongs to the ledger of the sensitive ones",
+            where=str(ledger.path),
+            why="earlier releases promised to protect it, and what is public is not charged",
+            remedy="keep the public and test parts as they were, or use other records",
+        )
 
 
 def _protected(recipe: Recipe, split: Split) -> tuple[list[str], list[str] | None]:

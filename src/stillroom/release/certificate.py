@@ -49,8 +49,9 @@ def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
     """
     check_assumptions(made.assumptions, CERTIFICATE)
     protected = None if made.evaluation is None else made.evaluation.protected
-    controls = check_controls(made.controls, made.ledger.purpose, protected=protected)
     blocks = _blocks(made.ledger, made.blocks)
+    told = [_block(made.ledger, row) for row in blocks]
+    controls = check_controls(made.controls, made.ledger.purpose, told, protected=protected)
     noise = sorted({row.body["noise"] for row in blocks})
     void = noise != ["os"]
     lines = fold(line for row in blocks for line in lines_from_json(row.body["events"]))
@@ -69,7 +70,7 @@ def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
         "guarantees": guarantees,
         "unproven": [str(relation) for relation in made.unproven],
         "events": lines_to_json(lines),
-        "blocks": [_block(made.ledger, row) for row in blocks],
+        "blocks": told,
         "data_set": _data_set(made.ledger),
         "assumptions": dict(made.assumptions),
         "published": (made.claim or no_claim(made.method)).to_json(),

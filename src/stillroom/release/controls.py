@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stillroom.errors import BadInput
+from stillroom.gate import NoisyCounts
 from stillroom.release.files import number, spelled
 
 BASE = "Base"
@@ -106,18 +107,23 @@ def no_claim(method: str) -> Claim:
 
 
 def check_controls(
-    controls: Sequence[Control], purpose: str, *, protected: bool | None
+    controls: Sequence[Control],
+    purpose: str,
+    blocks: Sequence[Mapping[str, Any]],
+    *,
+    protected: bool | None,
 ) -> list[dict[str, Any]]:
     """The controls for the certificate.
 
     Guarantee: no figure of a model that saw sensitive records without protection leaves with a
     release, or where the test records are sensitive: the noise on its counts hides who is tested,
     not who it was trained on.
-    Assumes: where the evaluation is protected, each control's accuracy is a paid answer as well.
+    Where the test records are sensitive, every figure has an answer of the blocks that paid for it.
 
     Args:
         controls: the controls.
         purpose: what the ledger is for.
+        blocks: what was drawn, as a certificate says it.
         protected: whether the evaluation came through the gate; None where there is none.
 
     Raises:
@@ -139,7 +145,21 @@ def check_controls(
                 remedy="leave it out; measure it on a ledger for benchmark or audit, with test "
                 "records that are declared public",
             )
+    if protected and _tables(blocks) < 1 + len(controls):
+        raise BadInput(
+            "fewer noisy tables were drawn than figures are told of sensitive test records",
+            where="evaluation, controls",
+            why="a figure without an answer that paid for it tells about the tested records",
+            remedy="release each table through the gate, or declare the test part public",
+        )
     return [{**asdict(control), "accuracy": float(control.accuracy)} for control in controls]
+
+
+def _tables(blocks: Sequence[Mapping[str, Any]]) -> int:
+    """Tables of noisy counts that came through the gate, and were not lost."""
+    wishes = [wish for block in blocks for wish in block["wishes"]]
+    own = [wish for wish in wishes if wish["mechanism"]["mechanism"] == NoisyCounts.name]
+    return sum(wish["drawn"] - wish["lost"] for wish in own)
 
 
 def gain(accuracy: float, other: float, tested: int) -> tuple[float, float]:

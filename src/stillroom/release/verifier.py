@@ -134,6 +134,7 @@ def _check_company(certificate: Mapping[str, Any], place: Path) -> None:
     check_controls(
         [Control(**control) for control in certificate["controls"]],
         certificate["purpose"],
+        certificate["blocks"],
         protected=None if evaluation is None else evaluation["protected"],
     )
     told, model = certificate["compression"], certificate["model"]

@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from stillroom.methods.recipe import RonaPart
+from stillroom.methods.recipe_parts import RonaPart
 from stillroom.public.stages import Stages, by_logits, softened
 
 Progress = Callable[[int, int], None]

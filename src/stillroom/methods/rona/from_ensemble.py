@@ -19,7 +19,8 @@ from stillroom.errors import BadInput
 from stillroom.gate import Passage
 from stillroom.methods.learners import LinearLearner
 from stillroom.methods.outcome import Outcome, Rival
-from stillroom.methods.recipe import Recipe, TeachersPart
+from stillroom.methods.recipe import Recipe
+from stillroom.methods.recipe_parts import TeachersPart
 from stillroom.methods.rona.algorithm import probabilities
 from stillroom.methods.rona.answers import EnsembleAnswers
 from stillroom.methods.rona.bound import public_bound
