@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from stillroom.errors import BadInput
 from stillroom.gate import GaussianSum
 from stillroom.gate.calibration import smallest_sigma
+from stillroom.methods.numbers import check_plan
 from stillroom.private import Clip, LinearRecords
 from stillroom.private.network_clip import NetworkClip
 from stillroom.public import Descent
@@ -68,14 +68,7 @@ class Direct:
             "momentum": 0 <= self.momentum < 1,
             "average_from": self.average_from is None or 0 <= self.average_from < self.steps,
         }
-        for name, fine in checks.items():
-            if not fine:
-                raise BadInput(
-                    f"{name} is out of range: {getattr(self, name)}",
-                    where=name,
-                    why="the plan must be fixed before the first draw",
-                    remedy="see the arguments of Direct",
-                )
+        check_plan(self, checks)
 
     @property
     def divisor(self) -> float:

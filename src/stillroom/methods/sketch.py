@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from stillroom.errors import BadInput
 from stillroom.features.basis import Basis
 from stillroom.gate import GaussianSum, Mechanism
+from stillroom.methods.numbers import check_plan, least_sigma
 from stillroom.private import SketchClip, SketchRecords
 from stillroom.public import Mixture, mixture
 from stillroom.vocabulary import Bounded, Integers, OpenGate, Sanitised, Unit
@@ -27,7 +27,6 @@ from stillroom.vocabulary import Bounded, Integers, OpenGate, Sanitised, Unit
 SHARES = (Fraction(2, 10), Fraction(3, 10), Fraction(3, 10), Fraction(2, 10))
 """Of mu squared: class means, second moment, all steps of Lloyd's together, covariances."""
 
-SIGMA_STEPS = 1000
 """Noise is rounded up to thousandths of a grid unit."""
 
 
@@ -82,14 +81,7 @@ class Sketch:
             "lloyd": self.lloyd >= 1,
             "grid": self.grid >= 1,
         }
-        for name, fine in checks.items():
-            if not fine:
-                raise BadInput(
-                    f"{name} is out of range: {getattr(self, name)}",
-                    where=name,
-                    why="the plan must be fixed before the first draw",
-                    remedy="see the arguments of Sketch",
-                )
+        check_plan(self, checks)
         SketchClip(self.radius, self.residual, self.grid)
 
     @property
@@ -150,7 +142,7 @@ class Sketch:
             (classes * _triangle(size), clip.squared_moment),
         ]
         return [
-            GaussianSum(_least_sigma(squared, mu), width, squared)
+            GaussianSum(least_sigma(squared / mu), width, squared)
             for (width, squared), mu in zip(sums, self.squared_mus(), strict=True)
         ]
 
@@ -225,12 +217,6 @@ def _answer(way: OpenGate, bounded: Callable[[], Bounded]) -> Sanitised[Integers
             remedy="start a new run, which pays for a sketch of its own",
         )
     return way.release(bounded())
-
-
-def _least_sigma(squared_norm: int, squared_mu: Fraction) -> Fraction:
-    """Norm over mu, rounded up."""
-    squared = squared_norm / squared_mu * SIGMA_STEPS**2
-    return Fraction(isqrt(int(squared)) + 1, SIGMA_STEPS)
 
 
 def _triangle(size: int) -> int:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, isqrt
+from math import ceil
 
-from stillroom.errors import BadInput
 from stillroom.gate import ConfidentVotes, GaussianAnswers, Mechanism
 from stillroom.gate.accounting import ROUNDING_VARIANCE
+from stillroom.methods.numbers import check_plan, least_sigma
 from stillroom.private import EnsemblePlan
 from stillroom.private.grids import MOST_STEPS
 from stillroom.private.hints import MOST_HINT_STEPS, MOST_HINT_WIDTH
 from stillroom.vocabulary import Unit
 
-SIGMA_STEPS = 1000
 """Noise is rounded up to thousandths of a grid unit."""
 
 
@@ -89,14 +88,7 @@ class EnsembleAnswers:
             "hint_steps": 1 <= self.hint_steps <= MOST_HINT_STEPS,
             "chunk": self.chunk >= 1,
         }
-        for name, fine in checks.items():
-            if not fine:
-                raise BadInput(
-                    f"{name} is out of range: {getattr(self, name)}",
-                    where=name,
-                    why="the plan must be fixed before the first draw",
-                    remedy="see the arguments of EnsembleAnswers",
-                )
+        check_plan(self, checks)
 
     def squared_mus(self, multiplier: Fraction) -> tuple[Fraction, Fraction]:
         """What votes and hints may tell; together exactly one over the multiplier squared."""
@@ -115,13 +107,13 @@ class EnsembleAnswers:
         for_votes, for_hints = self.squared_mus(multiplier)
         squared = 2 * self.grid**2
         if self.confident is None:
-            sigma = _least_sigma(self.votes * squared / for_votes + ROUNDING_VARIANCE)
+            sigma = least_sigma(self.votes * squared / for_votes + ROUNDING_VARIANCE)
             votes: Mechanism = GaussianAnswers(sigma, self.classes, squared, self.unit)
         else:
             gate, count = self.confident, self.teachers.count
             noise = Fraction(gate.noise)
             # A test moves one count by one, an answer two; whole votes have an exact price.
-            sigma = _least_sigma((self.votes / noise**2 + 2 * gate.most) / for_votes)
+            sigma = least_sigma((self.votes / noise**2 + 2 * gate.most) / for_votes)
             threshold = ceil(Fraction(gate.threshold) * count)
             votes = ConfidentVotes(
                 count, self.classes, sigma, self.unit, threshold, noise * sigma, gate.most
@@ -129,12 +121,6 @@ class EnsembleAnswers:
         if not self.hints:
             return [(votes, self.votes)]
         squared = 4 * self.hint_steps**2
-        sigma = _least_sigma(self.hints * squared / for_hints + ROUNDING_VARIANCE)
+        sigma = least_sigma(self.hints * squared / for_hints + ROUNDING_VARIANCE)
         hints = GaussianAnswers(sigma, self.hint_width, squared, self.unit)
         return [(votes, self.votes), (hints, self.hints)]
-
-
-def _least_sigma(squared: Fraction) -> Fraction:
-    """The square root, rounded up."""
-    whole = ceil(squared * SIGMA_STEPS**2)
-    return Fraction(isqrt(whole - 1) + 1, SIGMA_STEPS)

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from stillroom.errors import BadInput
 from stillroom.gate import GaussianAnswers, Mechanism, Unprotected
+from stillroom.methods.numbers import check_plan
 from stillroom.vocabulary import Unit
 
 STEPS = 1 << 20
@@ -80,14 +81,7 @@ class Published:
             "bound": self.bound is None or 0 < self.bound < math.inf,
             "reading": self.reading in ("literal", "residual"),
         }
-        for name, fine in checks.items():
-            if not fine:
-                raise BadInput(
-                    f"{name} is out of range: {getattr(self, name)}",
-                    where=name,
-                    why="the plan must be fixed before the first draw",
-                    remedy="see the arguments of Published",
-                )
+        check_plan(self, checks)
 
     def asked(self, public: int) -> int:
         """How many of the public samples are x_q.
