@@ -7,25 +7,14 @@ missed target ends 1. The data sets come by `make data`.
 
 from __future__ import annotations
 
-import json
 import re
-import resource
-import shutil
 import sys
-import tempfile
-import time
-from importlib.metadata import version
-from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
-from stillroom.gate import Budget
-from stillroom.methods.recipe import read
-from stillroom.methods.road import release
-from stillroom.release import verify_bundle
+from measuring import append, result_line, spread
+from releases import OVERALL, of_releases, recipe_text, released
+from stillroom.methods.recipe import parse
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "direct.jsonl"
 DRAWS = 3
 PACKAGES = ("stillroom", "numpy", "torch", "opacus", "onnxruntime")
 
@@ -42,56 +31,17 @@ TARGETS: dict[str, tuple[float | None, str | None]] = {
 holds."""
 
 
-def run(name: str, draw: int) -> dict[str, Any]:
-    """One release of a recipe in a folder of its own; what its certificate says."""
-    with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as work:
-        recipe = Path(work) / f"{name}.toml"
-        shutil.copy(HERE / "recipes" / f"{name}.toml", recipe)
-        privacy = read(recipe)[0].privacy
-        start = time.perf_counter()
-        certificate = release(
-            recipe,
-            Path(work) / "bundle",
-            budget=Budget(privacy.epsilon, privacy.delta),
-            tell=lambda line: print(f"  {name} {draw + 1}/{DRAWS}: {line}", file=sys.stderr),
-        )
-        verify_bundle(Path(work) / "bundle")
-        return {
-            "accuracy": certificate["evaluation"]["accuracy"],
-            "epsilon": certificate["headline"]["epsilon"],
-            "delta": certificate["headline"]["delta"],
-            "model": certificate["model"],
-            "public_knowledge": certificate["public_knowledge"],
-            "seconds": time.perf_counter() - start,
-        }
-
-
 def line(name: str, runs: list[dict[str, Any]], published: str | None) -> dict[str, Any]:
     """A line of the results, every field of the format present."""
-    recipe = read(HERE / "recipes" / f"{name}.toml")[0]
-    accuracies = [one["accuracy"] for one in runs]
-    return {
-        "bench": "direct",
-        "dataset": recipe.data.source,
-        "method": recipe.method,
-        "source": "dp-trained",
-        "mode": recipe.mode,
-        "unit": recipe.data.unit,
-        "epsilon": max(one["epsilon"] for one in runs),
-        "delta": runs[0]["delta"],
-        "metric": "accuracy on the official test part",
-        "mean": mean(accuracies),
-        "sd": stdev(accuracies) if len(accuracies) > 1 else None,
-        "draws": len(runs),
-        "published": published,
-        "peer": None,
-        "peer_mean": None,
-        "ratio": None,
-        "seconds": round(mean(one["seconds"] for one in runs), 1),
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "recipe": f"benchmarks/recipes/{name}.toml",
-        "versions": {"python": sys.version.split()[0], **{p: version(p) for p in PACKAGES}},
-    }
+    return result_line(
+        "direct",
+        PACKAGES,
+        **of_releases(parse(recipe_text(name)), runs, name),
+        **spread([one["evaluation"]["accuracy"] for one in runs]),
+        source="dp-trained",
+        metric=OVERALL,
+        published=published,
+    )
 
 
 def main(pattern: str = "") -> int:
@@ -100,19 +50,18 @@ def main(pattern: str = "") -> int:
     for name, (least, published) in TARGETS.items():
         if not re.search(pattern, name):
             continue
-        runs = [run(name, draw) for draw in range(DRAWS)]
-        figure = line(name, runs, published)
-        RESULTS.parent.mkdir(exist_ok=True)
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(figure) + "\n")
+        text = recipe_text(name)
+        runs = [released(name, text, f"{name} {draw + 1}/{DRAWS}") for draw in range(DRAWS)]
+        found = line(name, runs, published)
+        append("direct", [found])
         verdict = ""
         if least is not None:
-            met = figure["mean"] >= least
+            met = found["mean"] >= least
             verdict = f"  wanted {least:.1%}: {'met' if met else 'MISSED'}"
             missed += [] if met else [name]
         print(
-            f"{name:<20} epsilon {figure['epsilon']:.3f}  accuracy {figure['mean']:.2%} "
-            f"(sd {figure['sd']:.2%}, {DRAWS} draws)  {figure['seconds']:.0f} s each{verdict}",
+            f"{name:<20} epsilon {found['epsilon']:.3f}  accuracy {found['mean']:.2%} "
+            f"(sd {found['sd']:.2%}, {DRAWS} draws)  {found['seconds']:.0f} s each{verdict}",
             flush=True,
         )
     return 1 if missed else 0

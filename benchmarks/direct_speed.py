@@ -38,7 +38,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from importlib.metadata import version
 from math import hypot
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -47,16 +46,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from measuring import append, result_line
+
 if TYPE_CHECKING:
     from stillroom.gate.door import Passage
 
-RESULTS = Path(__file__).parent / "results" / "direct-speed.jsonl"
 PACKAGES = ("stillroom", "numpy", "numba", "torch", "opacus")
-FIELDS = (
-    *("bench", "dataset", "method", "source", "mode", "unit", "epsilon", "delta"),
-    *("metric", "mean", "sd", "draws", "published", "peer", "peer_mean", "ratio"),
-    *("seconds", "peak_mb", "recipe", "versions"),
-)
 ONE_THREAD = {
     **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")},
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -335,25 +330,24 @@ class Figure:
 
     def to_json(self, seconds: float, peak: float) -> dict[str, Any]:
         """A line of the results, every field of the format present."""
-        known: dict[str, Any] = {
-            "bench": "direct-speed",
-            "dataset": f"synthetic, {RECORDS} x {FEATURES}, {CLASSES} classes",
-            "method": "direct",
-            "unit": "record",
-            "metric": self.metric,
-            "mean": mean(self.runs),
-            "sd": stdev(self.runs) if len(self.runs) > 1 else None,
-            "draws": len(self.runs),
-            "peer": self.peer or None,
-            "peer_mean": mean(self.peer_runs) if self.peer_runs else None,
-            "ratio": self.ratio,
-            "seconds": seconds,
-            "peak_mb": peak,
-            "recipe": f"batch {BATCH}, clip {CLIP}, noise {MULTIPLIER}, {STEPS} steps, "
+        return result_line(
+            "direct-speed",
+            PACKAGES,
+            dataset=f"synthetic, {RECORDS} x {FEATURES}, {CLASSES} classes",
+            method="direct",
+            unit="record",
+            metric=self.metric,
+            mean=mean(self.runs),
+            sd=stdev(self.runs) if len(self.runs) > 1 else None,
+            draws=len(self.runs),
+            peer=self.peer or None,
+            peer_mean=mean(self.peer_runs) if self.peer_runs else None,
+            ratio=self.ratio,
+            seconds=seconds,
+            peak_mb=peak,
+            recipe=f"batch {BATCH}, clip {CLIP}, noise {MULTIPLIER}, {STEPS} steps, "
             f"lr {LEARNING_RATE}, momentum {MOMENTUM}",
-            "versions": {"python": sys.version.split()[0], **{p: version(p) for p in PACKAGES}},
-        }
-        return {field: known.get(field) for field in FIELDS}
+        )
 
 
 def figures(
@@ -414,9 +408,7 @@ def main() -> int:
     found = list(figures(scores, parts, peaks))
     show(found)
     seconds = round(time.perf_counter() - start, 3)
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(f.to_json(seconds, peaks["ours"])) + "\n" for f in found)
+    append("direct-speed", (one.to_json(seconds, peaks["ours"]) for one in found))
     missed = [figure for figure in found if not figure.met]
     for figure in missed:
         print(

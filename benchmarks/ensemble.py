@@ -9,18 +9,15 @@ the teachers themselves know; labels of the public pictures only score them.
 
 from __future__ import annotations
 
-import json
-import resource
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from measuring import append, peak_mb, result_line
 from stillroom.data import Dataset, PublicPictures
 from stillroom.data.store import load_parts
 from stillroom.engine import Engine
@@ -29,13 +26,7 @@ from stillroom.features.projection import fit_projection
 from stillroom.private import Ensemble, EnsemblePlan
 from stillroom.private.shard_training import Rows
 
-RESULTS = Path(__file__).parent / "results" / "ensemble.jsonl"
 PACKAGES = ("stillroom", "numpy", "torch", "joblib")
-FIELDS = (
-    *("bench", "dataset", "method", "source", "mode", "unit", "epsilon", "delta"),
-    *("metric", "mean", "sd", "draws", "published", "peer", "peer_mean", "ratio"),
-    *("seconds", "peak_mb", "recipe", "versions"),
-)
 RIDGE_CAPS = {250: 340, 1000: 110}
 """Teachers, and the cap of their shards: six standard deviations above an even share of 60,000."""
 
@@ -78,23 +69,22 @@ class Figure:
 
     def to_json(self) -> dict[str, Any]:
         """A line of the results, every field of the format present."""
-        known: dict[str, Any] = {
-            "bench": "ensemble",
-            "dataset": "mnist",
-            "method": "votes",
-            "source": "ensemble",
-            "unit": "record",
-            "metric": self.metric,
-            "mean": self.value,
-            "draws": 1,
-            "peer": self.peer or None,
-            "peer_mean": self.peer_value,
-            "ratio": self.ratio,
-            "seconds": round(self.seconds, 3),
-            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            "versions": {"python": sys.version.split()[0], **{p: version(p) for p in PACKAGES}},
-        }
-        return {field: known.get(field) for field in FIELDS}
+        return result_line(
+            "ensemble",
+            PACKAGES,
+            dataset="mnist",
+            method="votes",
+            source="ensemble",
+            unit="record",
+            metric=self.metric,
+            mean=self.value,
+            draws=1,
+            peer=self.peer or None,
+            peer_mean=self.peer_value,
+            ratio=self.ratio,
+            seconds=round(self.seconds, 3),
+            peak_mb=peak_mb(),
+        )
 
 
 def timed(
@@ -159,9 +149,7 @@ def main() -> int:
     for figure in figures:
         ratio = "" if figure.ratio is None else f"   {figure.ratio:.2f} times faster"
         print(f"{figure.metric:<{wide}}{figure.value:>10.4g}{ratio}")
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(figure.to_json()) + "\n" for figure in figures)
+    append("ensemble", (one.to_json() for one in figures))
     return 0
 
 

@@ -5,7 +5,6 @@ Run by `make bench-gate`. Every figure is appended to results/gate.jsonl; a miss
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from measuring import append, result_line
 from stillroom.gate import (
     Budget,
     ConfidentVotes,
@@ -41,13 +41,7 @@ from stillroom.gate.events import Line
 from stillroom.gate.mechanisms import discrete_gaussian
 from stillroom.vocabulary import RECORD, Bounded, Norm, Sensitivity, Unit
 
-RESULTS = Path(__file__).parent / "results" / "gate.jsonl"
 PACKAGES = ("stillroom", "numpy", "scipy", "dp-accounting", "cryptography", "opendp")
-FIELDS = (
-    *("bench", "dataset", "method", "source", "mode", "unit", "epsilon", "delta"),
-    *("metric", "mean", "sd", "draws", "published", "peer", "peer_mean", "ratio"),
-    *("seconds", "peak_mb", "recipe", "versions"),
-)
 LEAST_RATIO = {40: 50.0, 30_000: 20.0, 10**9: 20.0}
 SAMPLES = 20_000
 """Numbers a call, for us and for the peer alike."""
@@ -84,19 +78,18 @@ class Figure:
 
     def to_json(self, seconds: float) -> dict[str, Any]:
         """A line of the results, every field of the format present."""
-        known: dict[str, Any] = {
-            "bench": "gate",
-            "metric": self.metric,
-            "mean": mean(self.runs),
-            "sd": stdev(self.runs) if len(self.runs) > 1 else None,
-            "draws": len(self.runs),
-            "peer": self.peer or None,
-            "peer_mean": mean(self.peer_runs) if self.peer_runs else None,
-            "ratio": self.ratio,
-            "seconds": seconds,
-            "versions": {"python": sys.version.split()[0], **{p: version(p) for p in PACKAGES}},
-        }
-        return {field: known.get(field) for field in FIELDS}
+        return result_line(
+            "gate",
+            PACKAGES,
+            metric=self.metric,
+            mean=mean(self.runs),
+            sd=stdev(self.runs) if len(self.runs) > 1 else None,
+            draws=len(self.runs),
+            peer=self.peer or None,
+            peer_mean=mean(self.peer_runs) if self.peer_runs else None,
+            ratio=self.ratio,
+            seconds=seconds,
+        )
 
 
 def timed(step: Callable[[], object], repeats: int) -> list[float]:
@@ -233,7 +226,7 @@ def start_figures(folder: Path) -> Iterator[Figure]:
 def main() -> int:
     """Measure, print, append; 1 if a target was missed."""
     figures: list[Figure] = []
-    lines: list[str] = []
+    lines: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as work:
         folder = Path(work)
         for group in (
@@ -245,12 +238,10 @@ def main() -> int:
             start = time.perf_counter()
             for figure in group:
                 figures.append(figure)
-                lines.append(json.dumps(figure.to_json(round(time.perf_counter() - start, 3))))
+                lines.append(figure.to_json(round(time.perf_counter() - start, 3)))
                 start = time.perf_counter()
     show(figures)
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.writelines(line + "\n" for line in lines)
+    append("gate", lines)
     missed = [figure for figure in figures if not figure.met]
     for figure in missed:
         print(f"missed: {figure.metric}: wanted {figure.target}", file=sys.stderr)

@@ -7,27 +7,17 @@ target ends 1. The data sets come by `make data`.
 
 from __future__ import annotations
 
-import json
 import re
-import resource
 import sys
-import tempfile
-import time
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from stillroom.gate import Budget
+from measuring import append, result_line, spread
+from releases import OVERALL, of_releases, recipe_text, released
 from stillroom.methods.recipe import Recipe, parse
-from stillroom.methods.road import release
-from stillroom.release import verify_bundle
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "rona.jsonl"
 PACKAGES = ("stillroom", "numpy", "torch", "onnxruntime")
-OVERALL = "accuracy on the official test part"
 UNSEEN = "accuracy on unseen classes 6 and 9"
 
 
@@ -75,24 +65,11 @@ TARGETS = {
 
 
 def run(name: str, draw: int) -> dict[str, Any]:
-    """One release of a recipe in a folder of its own; its certificate."""
-    text = (HERE / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+    """One release of a recipe; its certificate."""
+    text = recipe_text(name)
     if TARGETS[name].varies:
         text = text.replace("[rona]\n", f"[rona]\nstart_seed = {draw}\n")
-    with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as work:
-        recipe = Path(work) / f"{name}.toml"
-        recipe.write_text(text, encoding="utf-8")
-        privacy = parse(text).privacy
-        start = time.perf_counter()
-        certificate = release(
-            recipe,
-            Path(work) / "bundle",
-            budget=Budget(privacy.epsilon, privacy.delta),
-            tell=lambda line: print(f"  {name} {draw + 1}: {line}", file=sys.stderr),
-        )
-        verify_bundle(Path(work) / "bundle")
-        certificate["seconds"] = time.perf_counter() - start
-        return certificate
+    return released(name, text, f"{name} {draw + 1}")
 
 
 def unseen(certificate: dict[str, Any], classes: list[str]) -> float:
@@ -100,11 +77,6 @@ def unseen(certificate: dict[str, Any], classes: list[str]) -> float:
     places = [certificate["model"]["classes"].index(name) for name in classes]
     table = certificate["evaluation"]["confusion"]
     return float(sum(table[at][at] for at in places) / sum(sum(table[at]) for at in places))
-
-
-def spread(values: list[float]) -> dict[str, float | None]:
-    """Mean and standard deviation."""
-    return {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else None}
 
 
 def line(name: str, recipe: Recipe, runs: list[dict[str, Any]], metric: str) -> dict[str, Any]:
@@ -121,36 +93,24 @@ def line(name: str, recipe: Recipe, runs: list[dict[str, Any]], metric: str) -> 
     }
     gains = [one["evaluation"]["accuracy"] - one["controls"][0]["accuracy"] for one in runs]
     ratios = runs[0]["compression"]["ratios"]
-    return {
-        "bench": "rona",
-        "dataset": recipe.data.source,
-        "method": recipe.method,
-        "source": recipe.rona.source,
-        "mode": recipe.mode,
-        "unit": recipe.data.unit,
-        "epsilon": max(one["headline"]["epsilon"] for one in runs),
-        "delta": runs[0]["headline"]["delta"],
-        "metric": metric,
+    return result_line(
+        "rona",
+        PACKAGES,
+        **of_releases(recipe, runs, name),
         **spread(figures),
-        "draws": len(runs),
-        "published": TARGETS[name].published,
-        "peer": None,
-        "peer_mean": None,
-        "ratio": None,
-        "seconds": round(mean(one["seconds"] for one in runs), 1),
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "recipe": f"benchmarks/recipes/{name}.toml",
-        "versions": {"python": sys.version.split()[0], **{p: version(p) for p in PACKAGES}},
-        "setting": TARGETS[name].setting,
-        "student": recipe.rona.student,
-        "controls": {} if hidden else controls,
-        "gain": None if hidden else spread(gains),
-        "ratios": {
+        source=recipe.rona.source,
+        metric=metric,
+        published=TARGETS[name].published,
+        setting=TARGETS[name].setting,
+        student=recipe.rona.student,
+        controls={} if hidden else controls,
+        gain=None if hidden else spread(gains),
+        ratios={
             key: mean(one["compression"]["ratios"][key] for one in runs)
             for key, value in ratios.items()
             if value is not None
         },
-    }
+    )
 
 
 def missed(target: Target, figures: list[dict[str, Any]]) -> list[str]:
@@ -174,18 +134,17 @@ def main(pattern: str = "") -> int:
     for name, target in TARGETS.items():
         if not re.search(pattern, name):
             continue
-        recipe = parse((HERE / "recipes" / f"{name}.toml").read_text(encoding="utf-8"))
+        recipe = parse(recipe_text(name))
         runs = [run(name, draw) for draw in range(target.draws)]
         metrics = [OVERALL, *([UNSEEN] if target.least_unseen is not None else [])]
         figures = [line(name, recipe, runs, metric) for metric in metrics]
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(figure) + "\n" for figure in figures)
-        for figure in figures:
-            beside = ", ".join(f"{n} {c['mean']:.2%}" for n, c in figure["controls"].items())
-            spreads = f"sd {figure['sd'] or 0:.2%}, {figure['draws']} draws"
+        append("rona", figures)
+        for one in figures:
+            beside = ", ".join(f"{n} {c['mean']:.2%}" for n, c in one["controls"].items())
+            spreads = f"sd {one['sd'] or 0:.2%}, {one['draws']} draws"
             print(
-                f"{name:<26} epsilon {figure['epsilon']:.3f}  {figure['metric']}: "
-                f"{figure['mean']:.2%} ({spreads})  {beside}",
+                f"{name:<26} epsilon {one['epsilon']:.3f}  {one['metric']}: "
+                f"{one['mean']:.2%} ({spreads})  {beside}",
                 flush=True,
             )
         print(f"{'':<26} ratios {figures[0]['ratios']}  {figures[0]['seconds']:.0f} s each")

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
@@ -28,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from measuring import append, peak_mb, result_line
 from stillroom.data.store import load_parts, save
 from stillroom.gate import Budget
 from stillroom.methods.road import release
@@ -227,33 +226,29 @@ def line(point: Point, runs: list[Parts]) -> Parts:
     """A line of the results, every field of the format present."""
     accuracies, recipe = [one["accuracy"] for one in runs], point.recipe
     controls = {name: mean(r["controls"][name] for r in runs) for name in runs[0]["controls"]}
-    return {
-        "bench": "rona-figures",
-        "dataset": DATA,
-        "method": "rona",
-        "source": recipe["rona"]["source"],
-        "mode": recipe.get("mode", "certified"),
-        "unit": "record",
-        "epsilon": max((one["epsilon"] for one in runs), key=float_of),
-        "delta": DELTA,
-        "metric": "accuracy on the official test part",
-        "mean": mean(accuracies),
-        "sd": stdev(accuracies),
-        "draws": len(runs),
-        "published": None,
-        "peer": None,
-        "peer_mean": None,
-        "ratio": None,
-        "seconds": round(mean(one["seconds"] for one in runs), 1),
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "recipe": text_of(recipe, SEEDS[0]),
-        "versions": {"python": sys.version.split()[0], **{p: version(p) for p in PACKAGES}},
-        "figure": point.figure,
-        "x": point.x,
-        "curve": point.curve,
-        "claimed_epsilon": runs[0]["claimed"],
-        "controls": controls,
-    }
+    return result_line(
+        "rona-figures",
+        PACKAGES,
+        dataset=DATA,
+        method="rona",
+        source=recipe["rona"]["source"],
+        mode=recipe.get("mode", "certified"),
+        unit="record",
+        epsilon=max((one["epsilon"] for one in runs), key=float_of),
+        delta=DELTA,
+        metric="accuracy on the official test part",
+        mean=mean(accuracies),
+        sd=stdev(accuracies),
+        draws=len(runs),
+        seconds=round(mean(one["seconds"] for one in runs), 1),
+        peak_mb=peak_mb(),
+        recipe=text_of(recipe, SEEDS[0]),
+        figure=point.figure,
+        x=point.x,
+        curve=point.curve,
+        claimed_epsilon=runs[0]["claimed"],
+        controls=controls,
+    )
 
 
 def float_of(epsilon: float | str) -> float:
@@ -286,8 +281,7 @@ def measure() -> None:
             if text not in done:  # some points are in several figures
                 done[text] = line(point, [run(text_of(recipe, seed), limit) for seed in SEEDS])
             found = {**done[text], "figure": point.figure, "x": point.x, "curve": point.curve}
-            with RESULTS.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found) + "\n")
+            append("rona-figures", [found])
             print(
                 f"{number}/{len(wanted)} {point.figure} {point.curve} {point.x}: "
                 f"{found['mean']:.2%} (sd {found['sd']:.2%}), epsilon {found['epsilon']}",

@@ -26,25 +26,18 @@ import resource
 import subprocess
 import sys
 import time
-from importlib.metadata import version
 from itertools import pairwise
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from measuring import append, result_line
 from stillroom.public.selection import FLOOR, k_centre
 from stillroom.vocabulary import Integers
 
-RESULTS = Path(__file__).parent / "results" / "selection.jsonl"
 PACKAGES = ("stillroom", "numpy", "numba")
-FIELDS = (
-    *("bench", "dataset", "method", "source", "mode", "unit", "epsilon", "delta"),
-    *("metric", "mean", "sd", "draws", "published", "peer", "peer_mean", "ratio"),
-    *("seconds", "peak_mb", "recipe", "versions"),
-)
 ONE_THREAD = {
     **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")},
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -132,23 +125,22 @@ def line(
     seconds: float,
 ) -> dict[str, Any]:
     """A line of the results, every field of the format present."""
-    known = {
-        "bench": "selection",
-        "dataset": f"softmax of seeded logits, {CLASSES} classes",
-        "method": "k-centre",
-        "metric": metric,
-        "mean": mean(values),
-        "sd": stdev(values) if len(values) > 1 else None,
-        "draws": len(values),
-        "peer": peer[0] if peer else None,
-        "peer_mean": peer[1] if peer else None,
-        "ratio": peer[1] / mean(values) if peer else None,
-        "seconds": round(seconds, 3),
-        "peak_mb": round(peak) if peak else None,
-        "recipe": f"seed {SEED}, logits times {SPREAD:g}, one thread",
-        "versions": {"python": sys.version.split()[0], **{p: version(p) for p in PACKAGES}},
-    }
-    return {field: known.get(field) for field in FIELDS}
+    return result_line(
+        "selection",
+        PACKAGES,
+        dataset=f"softmax of seeded logits, {CLASSES} classes",
+        method="k-centre",
+        metric=metric,
+        mean=mean(values),
+        sd=stdev(values) if len(values) > 1 else None,
+        draws=len(values),
+        peer=peer[0] if peer else None,
+        peer_mean=peer[1] if peer else None,
+        ratio=peer[1] / mean(values) if peer else None,
+        seconds=round(seconds, 3),
+        peak_mb=round(peak) if peak else None,
+        recipe=f"seed {SEED}, logits times {SPREAD:g}, one thread",
+    )
 
 
 def megabytes(numbers: int) -> float:
@@ -183,9 +175,7 @@ def main() -> int:
     found.append(line(f"CPU seconds to {of_all}", seconds[largest], plain, peaks[largest], took))
     for other in (("naive, table of a pick, computed", table), ("all distances, computed", square)):
         found.append(line(f"MB of arrays to {of_all}", [arrays], other, None, took))
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(one) + "\n" for one in found)
+    append("selection", found)
 
     print(f"{'figure':<46}{'ours':>10}{'theirs':>12}{'ratio':>9}   peer")
     for one in found:
