@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-HERE = Path(__file__).parent
 FIELDS = (
     *("bench", "dataset", "method", "source", "mode", "unit", "epsilon", "delta"),
     *("metric", "mean", "sd", "draws", "published", "peer", "peer_mean", "ratio"),
@@ -38,7 +37,18 @@ def peak_mb() -> int:
 
 def append(bench: str, figures: Iterable[dict[str, Any]]) -> None:
     """Add lines to a benchmark's results."""
-    results = HERE / "results" / f"{bench}.jsonl"
-    results.parent.mkdir(exist_ok=True)
-    with results.open("a", encoding="utf-8") as file:
+    with _results(bench).open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(one) + "\n" for one in figures)
+
+
+def read(bench: str) -> list[dict[str, Any]]:
+    """The lines of a benchmark's results; none where it never ran."""
+    if not _results(bench).exists():
+        return []
+    return [json.loads(line) for line in _results(bench).read_text(encoding="utf-8").splitlines()]
+
+
+def _results(bench: str) -> Path:
+    folder = Path(__file__).parent / "results"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{bench}.jsonl"
