@@ -84,6 +84,13 @@ def test_another_number_is_another_training(training, change):
     assert replace(training).digest() == training.digest()
 
 
+def test_the_same_bytes_as_other_records_are_another_training(training):
+    flat = training.x.reshape(len(training.x), -1)
+    other = training.x.view(f"i{training.x.itemsize}")
+    assert other.dtype != training.x.dtype
+    assert len({replace(training, x=x).digest() for x in (training.x, flat, other)}) == 3
+
+
 def test_it_learns_and_keeps_its_order(tmp_path, training):
     longer = replace(training, epochs=12)
     found = train_all([longer, training, longer], engine=SERIAL, folder=tmp_path)

@@ -64,7 +64,8 @@ class PublicTraining:
     def digest(self) -> str:
         """Of everything the trained network depends on."""
         numbers = replace(self, x=np.zeros(0), y=np.zeros(0, np.int64))
-        stamp = hashlib.sha256(f"{CODE} {torch.__version__} {numbers!r}".encode())
+        records = f"{self.x.shape} {self.x.dtype.str}"
+        stamp = hashlib.sha256(f"{CODE} {torch.__version__} {numbers!r} {records}".encode())
         stamp.update(np.ascontiguousarray(self.x).tobytes() + self.y.tobytes())
         return stamp.hexdigest()
 
