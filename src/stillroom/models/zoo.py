@@ -2,7 +2,7 @@
 
 Each is a sequence of named blocks, so that a hidden layer is a number: `network[: i + 1]` is the
 network up to and with block i. Norms work within one record (GroupNorm), never over a batch; but
-for the mobile ones, which are for students of public pictures alone.
+for the mobile and deep ones, which are for students of public pictures alone.
 """
 
 from __future__ import annotations
@@ -92,6 +92,22 @@ def student(
     )
 
 
+def deep_student(shape: Shape, classes: int) -> nn.Sequential:
+    """Five thin convolutions with a norm over the batch, pooled three times, and a linear layer."""
+    _refuse_small(shape, 8)
+    channels, height, width = shape
+    block = _batch_normed_convolution
+    return _sequence(
+        conv1=block(channels, 8),
+        conv2a=block(8, 16, pooled=False),
+        conv2b=block(16, 16),
+        conv3a=block(16, 16, pooled=False),
+        conv3b=block(16, 16),
+        flat=nn.Flatten(),
+        classes=nn.Linear(16 * (height // 8) * (width // 8), classes),
+    )
+
+
 def resnet_small(shape: Shape, classes: int) -> nn.Sequential:
     """Three stages of two residual blocks, 16, 32 and 64 wide, with GroupNorm and ReLU."""
     _refuse_small(shape, 4)
@@ -166,12 +182,10 @@ def _pooled_convolution(before: int, after: int) -> nn.Sequential:
     )
 
 
-def _batch_normed_convolution(before: int, after: int) -> nn.Sequential:
+def _batch_normed_convolution(before: int, after: int, *, pooled: bool = True) -> nn.Sequential:
+    pool = [nn.MaxPool2d(2)] if pooled else []
     return nn.Sequential(
-        nn.Conv2d(before, after, 3, padding=1, bias=False),
-        nn.BatchNorm2d(after),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
+        nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), *pool, nn.ReLU()
     )
 
 
@@ -195,6 +209,7 @@ ZOO: Mapping[str, Callable[[Shape, int], nn.Module]] = {
     "student-50k": partial(student, (24, 56, 64)),
     "mobile-10k": partial(student, (8, 24, 24), over_batch=True),
     "mobile-50k": partial(student, (24, 56, 64), over_batch=True),
+    "deep-10k": deep_student,
     "resnet-small": resnet_small,
     "tanh-cnn": tanh_cnn,
 }
