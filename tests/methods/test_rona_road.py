@@ -252,17 +252,26 @@ def test_a_record_the_ledger_protects_cannot_become_public(tmp_path, small, shar
     if share == "2/5":
         release(recipe, tmp_path / "second")
         return
-    with pytest.raises(BadInput, match="belongs to the ledger") as caught:
+    with pytest.raises(BadInput, match="belongs to a ledger") as caught:
         release(recipe, tmp_path / "second")
     assert "ledger.sqlite" in caught.value.where
     assert not (tmp_path / "second").exists()
     assert drawn(tmp_path) == before
 
 
+def test_a_record_of_another_ledger_cannot_be_public(tmp_path, small):
+    recipe = recipe_in(tmp_path, purpose="release")
+    public = read(recipe)[0].split(tmp_path).public.ids
+    Ledger.create(tmp_path / "other.sqlite", ids=public[:1], purpose="release")
+    with pytest.raises(BadInput, match="belongs to a ledger"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    assert drawn(tmp_path) == 0
+
+
 def test_a_protected_test_part_cannot_become_public(tmp_path, small):
     recipe = recipe_in(tmp_path, purpose="release", public="false")
     release(recipe, tmp_path / "first", budget=BUDGET)
     recipe.write_text(recipe.read_text().replace("test_is_public = false", "test_is_public = true"))
-    with pytest.raises(BadInput, match="belongs to the ledger"):
+    with pytest.raises(BadInput, match="belongs to a ledger"):
         release(recipe, tmp_path / "second")
     assert not (tmp_path / "second").exists()

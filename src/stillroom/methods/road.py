@@ -239,11 +239,11 @@ def _ledger(recipe: Recipe, folder: Path, split: Split, run: Run, budget: Budget
 
 
 def _refuse_opened(recipe: Recipe, ledger: Ledger, split: Split) -> None:
-    """What a ledger answers for cannot be public: its totals would leave the rest out."""
+    """What any ledger answers for cannot be public: its totals would leave the rest out."""
     opened = [*split.public.ids, *(split.test.ids if recipe.data.test_is_public else ())]
-    if opened and ledger.recognises(opened):
+    if ledger.protects(opened):
         raise BadInput(
-            "a record that is to be public now belongs to the ledger of the sensitive ones",
+            "a record that is to be public belongs to a ledger, as a sensitive one",
             where=str(ledger.path),
             why="earlier releases promised to protect it, and what is public is not charged",
             remedy="keep the public and test parts as they were, or use other records",

@@ -131,6 +131,18 @@ def test_persons_and_records_are_told_apart(tmp_path):
     assert not made.recognises(["p1"])
 
 
+def test_what_another_ledger_protects_is_known(ledger, tmp_path):
+    other = Ledger.create(tmp_path / "other.sqlite", ids=["b1", "b2"])
+    assert other.protects(["b1", "new"])
+    assert other.protects([IDS[0]])
+    assert not other.recognises([IDS[0]])
+    assert not other.protects(["new"])
+    assert not other.protects([])
+    audit = Ledger.create(tmp_path / "audit.sqlite", ids=["a1"], purpose="audit")
+    assert audit.protects(["a1"])
+    assert not audit.protects([IDS[0]])
+
+
 def test_a_lost_key_stops_everything(ledger):
     (ledger.path.parent / (ledger.path.name + ".key")).unlink()
     with pytest.raises(BadInput, match="key"):

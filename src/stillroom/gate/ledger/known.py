@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,6 +88,16 @@ class KnownLedgers:
             )
             connection.executemany(
                 "INSERT OR IGNORE INTO members VALUES (?, ?)", [(p, ledger) for p in prints]
+            )
+
+    def holds(self, ids: Iterable[str]) -> bool:
+        """Whether at least one of these records belongs to a known ledger; changes nothing."""
+        if not self._file.exists():
+            return False
+        with self._transaction() as connection:
+            return any(
+                connection.execute("SELECT 1 FROM members WHERE hmac = ?", (print_,)).fetchone()
+                for print_ in fingerprints(self._key(connection), ids)
             )
 
     def advance(self, ledger: str, head: Head) -> None:

@@ -178,6 +178,14 @@ class Ledger:
         prints = members.fingerprints(self._key(), ids)
         return len(_unseen(self._store, prints)) < len(prints)
 
+    def protects(self, ids: Iterable[str]) -> bool:
+        """Whether this ledger, or another this user knows, answers for one of these records.
+
+        Assumes: a ledger for benchmark or audit is not known, and knows no other.
+        """
+        records = [str(i) for i in ids]
+        return self.recognises(records) or (self._known is not None and self._known.holds(records))
+
     def admit(self, ids: Iterable[str], persons: Iterable[str] | None = None) -> None:
         """Accept a data set that may have gained and lost records since last time (L1).
 
