@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from measuring import append, result_line
+from measuring import append, compared, result_line
 
 if TYPE_CHECKING:
     from stillroom.gate.door import Passage
@@ -337,11 +337,7 @@ class Figure:
             method="direct",
             unit="record",
             metric=self.metric,
-            mean=mean(self.runs),
-            sd=stdev(self.runs) if len(self.runs) > 1 else None,
-            draws=len(self.runs),
-            peer=self.peer or None,
-            peer_mean=mean(self.peer_runs) if self.peer_runs else None,
+            **compared(self.runs, self.peer, self.peer_runs),
             ratio=self.ratio,
             seconds=seconds,
             peak_mb=peak,

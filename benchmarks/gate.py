@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from measuring import append, result_line
+from measuring import append, compared, result_line
 from stillroom.gate import (
     Budget,
     ConfidentVotes,
@@ -82,11 +82,7 @@ class Figure:
             "gate",
             PACKAGES,
             metric=self.metric,
-            mean=mean(self.runs),
-            sd=stdev(self.runs) if len(self.runs) > 1 else None,
-            draws=len(self.runs),
-            peer=self.peer or None,
-            peer_mean=mean(self.peer_runs) if self.peer_runs else None,
+            **compared(self.runs, self.peer, self.peer_runs),
             ratio=self.ratio,
             seconds=seconds,
         )

@@ -30,6 +30,18 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
     return {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else None}
 
 
+def compared(
+    runs: Sequence[float], peer: str, peer_runs: Sequence[float]
+) -> dict[str, float | int | str | None]:
+    """Several runs beside those of a peer, which may have none."""
+    return {
+        **spread(runs),
+        "draws": len(runs),
+        "peer": peer or None,
+        "peer_mean": mean(peer_runs) if peer_runs else None,
+    }
+
+
 def peak_mb() -> int:
     """The most memory this process had."""
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -25,7 +25,7 @@ def recipe_text(name: str) -> str:
     return (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
 
 
-def released(name: str, text: str, title: str) -> dict[str, Any]:
+def released(name: str, text: str, title: str, budget: Budget | None = None) -> dict[str, Any]:
     """One release of a recipe in a folder of its own; its certificate, and the seconds it took."""
     with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as work:
         recipe = Path(work) / f"{name}.toml"
@@ -35,7 +35,7 @@ def released(name: str, text: str, title: str) -> dict[str, Any]:
         certificate = release(
             recipe,
             Path(work) / "bundle",
-            budget=Budget(privacy.epsilon, privacy.delta),
+            budget=budget or Budget(privacy.epsilon, privacy.delta),
             tell=lambda line: print(f"  {title}: {line}", file=sys.stderr),
         )
         verify_bundle(Path(work) / "bundle")

@@ -16,23 +16,21 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import numpy as np
 
-from measuring import append, peak_mb, read, result_line
+from measuring import append, peak_mb, read, result_line, spread
+from releases import OVERALL, released
 from rona_pictures import ENSEMBLE, NOISE, draw, float_of
 from stillroom.data.store import load_parts, save
 from stillroom.gate import Budget
-from stillroom.methods.road import release
 from stillroom.methods.rona.claims import claimed_epsilon
-from stillroom.release import verify_bundle
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 PACKAGES = ("stillroom", "numpy", "torch", "onnxruntime")
@@ -200,28 +198,13 @@ def text_of(recipe: Parts, seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(text: str, limit: float) -> Parts:
-    """One release of a recipe in a folder of its own; what its certificate says."""
-    with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as work:
-        recipe, bundle = Path(work) / "recipe.toml", Path(work) / "bundle"
-        recipe.write_text(text, encoding="utf-8")
-        start = time.perf_counter()
-        certificate = release(recipe, bundle, budget=Budget(limit, DELTA))
-        verify_bundle(bundle)
-        published = certificate["published"]
-        return {
-            "accuracy": certificate["evaluation"]["accuracy"],
-            "epsilon": certificate["headline"]["epsilon"],
-            "claimed": published and published["epsilon"],
-            "controls": {one["name"]: one["accuracy"] for one in certificate["controls"]},
-            "seconds": time.perf_counter() - start,
-        }
-
-
 def line(point: Point, runs: list[Parts]) -> Parts:
     """A line of the results, every field of the format present."""
-    accuracies, recipe = [one["accuracy"] for one in runs], point.recipe
-    controls = {name: mean(r["controls"][name] for r in runs) for name in runs[0]["controls"]}
+    recipe, claim = point.recipe, runs[0]["published"]
+    controls = {
+        control["name"]: mean(one["controls"][place]["accuracy"] for one in runs)
+        for place, control in enumerate(runs[0]["controls"])
+    }
     return result_line(
         "rona-figures",
         PACKAGES,
@@ -230,11 +213,10 @@ def line(point: Point, runs: list[Parts]) -> Parts:
         source=recipe["rona"]["source"],
         mode=recipe.get("mode", "certified"),
         unit="record",
-        epsilon=max((one["epsilon"] for one in runs), key=float_of),
+        epsilon=max((one["headline"]["epsilon"] for one in runs), key=float_of),
         delta=DELTA,
-        metric="accuracy on the official test part",
-        mean=mean(accuracies),
-        sd=stdev(accuracies),
+        metric=OVERALL,
+        **spread([one["evaluation"]["accuracy"] for one in runs]),
         draws=len(runs),
         seconds=round(mean(one["seconds"] for one in runs), 1),
         peak_mb=peak_mb(),
@@ -242,7 +224,7 @@ def line(point: Point, runs: list[Parts]) -> Parts:
         figure=point.figure,
         x=point.x,
         curve=point.curve,
-        claimed_epsilon=runs[0]["claimed"],
+        claimed_epsilon=claim and claim["epsilon"],
         controls=controls,
     )
 
@@ -271,7 +253,11 @@ def measure() -> None:
             free = recipe.get("mode") == "as-published"
             limit = WITHOUT_LIMIT if free else recipe["privacy"]["epsilon"]
             if text not in done:  # some points are in several figures
-                done[text] = line(point, [run(text_of(recipe, seed), limit) for seed in SEEDS])
+                runs = [
+                    released("figure", text_of(recipe, seed), f"seed {seed}", Budget(limit, DELTA))
+                    for seed in SEEDS
+                ]
+                done[text] = line(point, runs)
             found = {**done[text], "figure": point.figure, "x": point.x, "curve": point.curve}
             append("rona-figures", [found])
             print(

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from stillroom.gate import GaussianSum
 from stillroom.gate.calibration import smallest_sigma
-from stillroom.methods.numbers import check_plan
+from stillroom.methods.plan_numbers import check_plan
 from stillroom.private import Clip, LinearRecords
 from stillroom.private.network_clip import NetworkClip
 from stillroom.public import Descent

@@ -101,8 +101,6 @@ def _rona_misfits(recipe: Recipe) -> dict[str, bool]:
         != (rona.source == "ensemble"),
         "training, sketch: only for rona.source dp-trained": rona.source != "dp-trained"
         and ("training" in recipe.model_fields_set or recipe.sketch is not None),
-        "data.labelled: the paper's algorithm has labels of all public records": data.labelled != 1
-        and rona.source == "plain",
         "rona.composites: only for rona.source dp-trained": rona.composites > 0
         and rona.source != "dp-trained",
         "rona.queries: only for rona.source plain": "queries" in rona.model_fields_set

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from stillroom.errors import BadInput
 from stillroom.features.basis import Basis
 from stillroom.gate import GaussianSum, Mechanism
-from stillroom.methods.numbers import check_plan, least_sigma
+from stillroom.methods.plan_numbers import check_plan, least_sigma
 from stillroom.private import SketchClip, SketchRecords
 from stillroom.public import Mixture, mixture
 from stillroom.vocabulary import Bounded, Integers, OpenGate, Sanitised, Unit

@@ -179,10 +179,7 @@ class Ledger:
         return len(_unseen(self._store, prints)) < len(prints)
 
     def protects(self, ids: Iterable[str]) -> bool:
-        """Whether this ledger, or another this user knows, answers for one of these records.
-
-        Assumes: a ledger for benchmark or audit is not known, and knows no other.
-        """
+        """Whether this ledger, or another for release, answers for one of these records."""
         records = [str(i) for i in ids]
         return self.recognises(records) or (self._known is not None and self._known.holds(records))
 

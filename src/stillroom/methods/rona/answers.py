@@ -8,7 +8,7 @@ from math import ceil
 
 from stillroom.gate import ConfidentVotes, GaussianAnswers, Mechanism
 from stillroom.gate.accounting import ROUNDING_VARIANCE
-from stillroom.methods.numbers import check_plan, least_sigma
+from stillroom.methods.plan_numbers import check_plan, least_sigma
 from stillroom.private import EnsemblePlan
 from stillroom.private.grids import MOST_STEPS
 from stillroom.private.hints import MOST_HINT_STEPS, MOST_HINT_WIDTH

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from stillroom.errors import BadInput
 from stillroom.gate import GaussianAnswers, Mechanism, Unprotected
-from stillroom.methods.numbers import check_plan
+from stillroom.methods.plan_numbers import check_plan
 from stillroom.vocabulary import Unit
 
 STEPS = 1 << 20
