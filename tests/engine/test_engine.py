@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import signal
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 
 from engine import tasks
+from processes import started
 from stillroom import engine as engines
 from stillroom.engine import Engine, Unit, run_all
 from stillroom.errors import BadInput, WrongData
@@ -262,13 +262,8 @@ BLOWS = {
 def test_a_run_that_was_stopped_goes_on(strike, blow, tmp_path):
     diary, kept, second = tmp_path / "diary", tmp_path / "r", tmp_path / "second diary"
     diary.touch()
-    process = subprocess.Popen(
-        [sys.executable, "-c", STOPPED, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with started(STOPPED, tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
         limit = time.monotonic() + 120
         # The first two are on disk and the next two have begun: the blow falls in the middle.
         while len(list(kept.glob("*.safetensors"))) < 2 or len(diary.read_text().split()) < 4:
@@ -277,10 +272,6 @@ def test_a_run_that_was_stopped_goes_on(strike, blow, tmp_path):
             time.sleep(0.02)
         strike(process.pid, blow)
         assert process.wait() == -blow
-    finally:
-        # A killed parent leaves its workers behind; they are ours to end.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
     told = []
     found = run_all(
         partial(tasks.count, second),

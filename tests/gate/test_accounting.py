@@ -22,6 +22,7 @@ from stillroom.gate import (
     NoisyCounts,
     NoisyVotes,
     RandomisedResponse,
+    loss_distributions,
     renyi,
 )
 from stillroom.gate import accounting as accounting_module
@@ -68,13 +69,30 @@ def test_price_is_never_below_the_exact_value(sigma, moves, delta):
     assert exact <= certified <= exact * 1.15 + 0.02
 
 
-def test_without_the_fourier_allowance_the_price_would_be_too_small():
-    lines = NoisyVotes(250, 10, 200).lines(10_000)
-    composed = accounting_module._composed(
-        price(lines, RECORD).lines, Pair.parse("entity/add-or-remove")
+@pytest.mark.parametrize(
+    ("sigma", "moves", "delta"), [(200, 20_000, 1e-10), (40, 4000, 1e-10), (300, 200_000, 1e-9)]
+)
+def test_the_fourier_allowance_is_enough_and_not_superfluous(sigma, moves, delta, monkeypatch):
+    """On a processor that loses all the delta it may, the allowance alone keeps the price true.
+
+    How much the transforms lose differs from one processor to the next, so the loss is made here:
+    every delta comes out too small by seven eighths of 2^-48 a composition. The last eighth is for
+    what this processor loses itself (tests/privacy/test_fourier_error.py).
+    """
+    lost = 7 / 8 * moves * 2.0**-48
+    honest = loss_distributions.Composed.epsilon
+    monkeypatch.setattr(
+        loss_distributions.Composed, "epsilon", lambda law, delta: honest(law, delta + lost)
     )
-    assert composed.hidden_delta > 0
-    assert composed.epsilon(1e-12) < exact_votes_epsilon(200, 20_000, 1e-12) - 0.01
+    for cached in ("_composed", "_guarantee"):  # no other test may meet these prices
+        monkeypatch.setattr(
+            accounting_module, cached, getattr(accounting_module, cached).__wrapped__
+        )
+    lines = NoisyVotes(250, 10, sigma).lines(moves // 2)
+    exact = exact_votes_epsilon(sigma, moves, delta)
+    assert exact <= price(lines, RECORD).epsilon(delta) <= exact + 0.05
+    monkeypatch.setattr(loss_distributions, "FOURIER_ERROR", 0.0)
+    assert price(lines, RECORD).epsilon(delta) < exact - 0.01
 
 
 def discrete(sigma: float, centre: int, reach: int) -> dict[int, float]:
@@ -249,7 +267,7 @@ def test_nan_fails_closed(monkeypatch):
 
 def test_table_error_is_charged():
     """With enough noise samples at a large epsilon the tables themselves forbid a finite figure."""
-    one = Sensitivity(Norm.STEPS, {RECORD: 1})
+    one = Sensitivity(Norm.UNIT_STEPS, {RECORD: 1})
     few = price([(GaussianEvent(Fraction(1, 64), 1, one), 1)], RECORD)
     assert 60 < few.rdp(1e-3) < math.inf
     many = price([(GaussianEvent(Fraction(1, 64), 10**15, one), 1)], RECORD)

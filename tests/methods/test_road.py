@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import resource
 import shutil
 import signal
 import sqlite3
-import time
-from contextlib import closing
+import sys
+import traceback
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -18,7 +18,8 @@ import pytest
 from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
 from stillroom.gate import Budget, Ledger
 from stillroom.gate.ledger import verify
-from stillroom.methods import road
+from stillroom.gate.ledger.store import Store
+from stillroom.methods import direct_road, road
 from stillroom.methods.road import cost_of, release
 from stillroom.methods.run import begin_or_continue
 from stillroom.release import verify_bundle
@@ -75,11 +76,11 @@ def test_a_release_that_does_not_fit_draws_nothing(tmp_path):
     recipe = recipe_in(tmp_path, epsilon=3.0)
     release(recipe, tmp_path / "first", budget=BUDGET)
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
-    head = ledger.head()
+    drawn = list(ledger.store.rows("kind != 'members'"))
     with pytest.raises(BudgetExhausted) as caught:
         release(recipe, tmp_path / "second")
     assert caught.value.exit_code == 3
-    assert ledger.head() == head
+    assert list(ledger.store.rows("kind != 'members'")) == drawn
     assert not (tmp_path / "second").exists()
 
 
@@ -106,7 +107,7 @@ def test_a_charged_evaluation_is_in_the_price(tmp_path):
     """K1: on a sensitive test part the counts are noisy, and part of the epsilon."""
     made = release(recipe_in(tmp_path, public="false"), tmp_path / "out", budget=BUDGET)
     assert made["evaluation"]["protected"]
-    assert not made["unprotected"]
+    assert not any("accuracy" in told for told in made["unprotected"])
     kinds = {event["kind"] for event in made["events"]}
     assert kinds == {"poisson-sampled-discrete-gaussian", "discrete-gaussian"}
     assert made["headline"]["epsilon"] <= 1.0
@@ -172,7 +173,9 @@ def test_person_level_needs_persons(tmp_path):
         release(file, tmp_path / "out", budget=BUDGET)
 
 
-def test_a_model_that_does_not_learn_is_noticed(tmp_path):
+def test_a_model_that_does_not_learn_is_noticed(tmp_path, monkeypatch):
+    """Noise alone is below 6 but for one run in 1e9; this training has about 19."""
+    monkeypatch.setattr(direct_road, "LEAST_SIGNAL", 6.0)
     file = recipe_in(tmp_path, epsilon=0.01)
     made = release(file, tmp_path / "out", budget=BUDGET)
     assert "hardly learnt" in made["warnings"][0]
@@ -281,43 +284,70 @@ def test_the_dry_run_price_is_the_price(tmp_path):
     assert made["headline"]["for"] == str(RECORD)
 
 
-def released_in_a_child(recipe, output, kill_after=None):
-    """Whether a child got to the end before it was killed."""
+MOMENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.link", "sqlite3.connect"}
+
+
+def released_in_a_child(recipe, output, dies_at=None):
+    """A release by a child, which dies by kill -9 at a chosen moment or tells how many there were.
+
+    A moment is a use of a file in the release's folder or in the user's home, or a row of the
+    ledger: whatever is left on disk between two of them is the same.
+    """
+    own = str(recipe.parent), os.environ["STILLROOM_HOME"]
+    passed = 0
+
+    def moment(*_):
+        nonlocal passed
+        passed += 1
+        if passed == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def watch(event, args):
+        if event in MOMENTS and any(place in str(args[0]) for place in own):
+            moment()
+
+    def append(*args):
+        moment()
+        return real(*args)
+
+    real = Store.append
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        code = 1
         try:
+            Store.append = append
+            sys.addaudithook(watch)
             release(recipe, output, budget=BUDGET)
-            code = 0
-        except Exception as error:
-            print(error, flush=True)
+            os.write(writer, str(passed).encode())
+        except BaseException:
+            traceback.print_exc()
         finally:
-            os._exit(code)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0
+            os._exit(0)
+    os.close(writer)
+    try:
+        with os.fdopen(reader) as told:
+            return int(told.read() or 0)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def kill_and_resume(folder, runs):
-    """Each run is killed at a random moment and then finished by the same command."""
+    """Runs are killed at moments spread over a whole one, then finished by the same command."""
     folder.mkdir()
-    recipe = recipe_in(folder, steps=30)
-    start = time.monotonic()
-    assert released_in_a_child(recipe, folder / "timed")
-    whole = time.monotonic() - start
-    chance = random.Random(7)
-    cut = 0
-    for number in range(runs):
+    whole = None
+    for number in range(runs + 1):
         work = folder / str(number)
         work.mkdir()
         own = recipe_in(work, steps=30)
         own.write_text(own.read_text().replace("[data]", "purpose = 'benchmark'\n[data]", 1))
-        finished = released_in_a_child(own, work / "out", kill_after=chance.uniform(0, whole))
-        cut += not finished
-        if not finished:
-            assert released_in_a_child(own, work / "out")
+        if whole is None:
+            whole = released_in_a_child(own, work / "out")
+            assert whole > 30
+            continue
+        assert not released_in_a_child(own, work / "out", dies_at=number * whole // (runs + 1))
+        assert released_in_a_child(own, work / "out")
         certificate = certificate_in(work / "out")
         verify_bundle(work / "out")
         ledger = Ledger.open(work / "ledger.sqlite")
@@ -326,7 +356,6 @@ def kill_and_resume(folder, runs):
         (block,) = certificate["blocks"]
         assert block["drawn"] == draws == block["reserved"] == 30
         assert block["lost"] <= 1
-    return cut
 
 
 def warm(folder):
@@ -335,14 +364,14 @@ def warm(folder):
     release(recipe_in(folder, steps=30), folder / "out", budget=BUDGET)
 
 
-def test_kill_9_at_random_moments(tmp_path, monkeypatch):
+def test_kill_9_at_moments_of_a_whole_run(tmp_path, monkeypatch):
     warm(tmp_path / "warm")
     monkeypatch.setenv("STILLROOM_HOME", str(tmp_path / "another home"))
-    assert kill_and_resume(tmp_path / "runs", 8) >= 1
+    kill_and_resume(tmp_path / "runs", 8)
 
 
 @pytest.mark.slow
-def test_kill_9_at_random_moments_fifty_times(tmp_path, monkeypatch):
+def test_kill_9_at_fifty_moments(tmp_path, monkeypatch):
     warm(tmp_path / "warm")
     monkeypatch.setenv("STILLROOM_HOME", str(tmp_path / "another home"))
-    assert kill_and_resume(tmp_path / "runs", 50) >= 25
+    kill_and_resume(tmp_path / "runs", 50)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
 from collections import Counter
+from collections.abc import Iterable
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +18,7 @@ from stillroom.errors import BudgetExhausted
 from stillroom.gate import Budget, ConfidentVotes, Gate, Ledger, NoisyVotes
 from stillroom.gate.accounting import price
 from stillroom.gate.entropy import Entropy
-from stillroom.gate.ledger import draws, verify
+from stillroom.gate.ledger import verify
 from stillroom.gate.ledger.budget import fits, share_spent
 from stillroom.gate.ledger.known import KnownLedgers
 from stillroom.gate.ledger.store import Store
@@ -35,6 +38,8 @@ STEPS = (
     "before the commit",
     "after the commit",
 )
+PASSAGES = (1, 2, 3, 4, 20, 60)
+"""Where in a life: at its first rows and heads, one by one, and in the middle of its work."""
 
 
 class Diary:
@@ -79,73 +84,84 @@ class Doom:
         setattr(owner, name, doomed)
 
 
-class Witness(Entropy):
-    """Notes every use of noise before and after it happens, outside the ledger."""
-
-    def __init__(self, diary: Diary, doom: Doom) -> None:
-        super().__init__()
-        self._diary, self._doom, self.block = diary, doom, 0
-
-    def octets(self, count: int) -> bytes:
-        self._doom.at("before the noise")
-        drawn = super().octets(count)
-        self._diary.note("drew", self.block)
-        self._doom.at("after the noise")
-        return drawn
-
-
-def work(path: Path, diary: Diary, seed: int) -> None:
-    """Reserve and draw until told that enough was tried; dies somewhere on the way."""
-    chance = random.Random(seed)
-    doom = Doom(chance.choice(STEPS), chance.randint(1, 60), diary)
+def work(path: Path, diary: Diary, step: str, passage: int) -> None:
+    """Reserve and draw until enough was tried, or dead."""
+    doom = Doom(step, passage, diary)
     doom.around(Store, "append", "before a row", "after a row")
     doom.around(KnownLedgers, "advance", "before the known head", "after the known head")
-    doom.around(draws, "commit", "before the commit", "after the commit")
-    witness = Witness(diary, doom)
-    gate = Gate(Ledger.open(path), ids=["a"], entropy=witness)
-    while chance.random() > 0.05 or diary.count("tried") < RESERVATIONS:
+    doom.around(Ledger, "commit_draw", "before the commit", "after the commit")
+    real = Entropy.octets
+
+    def witnessed(entropy: Entropy, count: int) -> bytes:
+        """Notes every use of noise, outside the ledger."""
+        doom.at("before the noise")
+        drawn = real(entropy, count)
+        diary.note("drew", way.block)
+        doom.at("after the noise")
+        return drawn
+
+    # The real class and no other, for any other's noise is priced at infinity.
+    Entropy.octets = witnessed
+    gate = Gate(Ledger.open(path), ids=["a"])
+    while diary.count("tried") < RESERVATIONS:
         diary.note("tried")
         try:
             way = gate.reserve(VOTES, 1)
         except BudgetExhausted:
             diary.note("refused")
             continue
-        witness.block = way.block
         way.release(Bounded(np.array([[3, 1, 1]]), VOTES.sensitivity))
 
 
-def spawn(path: Path, diary: Diary, seed: int) -> int:
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work(path, diary, seed)
-            code = 0
-        finally:
-            os._exit(code)
-    return child
+def race(path: Path, diary: Diary, dooms: Iterable[tuple[str, int]]) -> Counter[int]:
+    """Eight processes at a time, each with its doom, until none is left; count how they ended."""
+    fork = multiprocessing.get_context("fork")  # children inherit the arithmetic
+    ended: Counter[int] = Counter()
+    coming, living = iter(dooms), {}
+    try:
+        while True:
+            while len(living) < PROCESSES and (doom := next(coming, None)):
+                child = fork.Process(target=work, args=(path, diary, *doom))
+                child.start()
+                living[child.sentinel] = child
+            if not living:
+                return ended
+            for sentinel in wait(list(living)):
+                living[sentinel].join()
+                child = living.pop(sentinel)
+                ended[child.exitcode] += 1
+                child.close()
+    finally:
+        for child in living.values():
+            child.kill()
+            child.join()
+            child.close()
+
+
+def at_random(diary: Diary):
+    """Dooms without end, until enough was tried."""
+    chance = random.Random(1)
+    while diary.count("tried") < RESERVATIONS:
+        yield chance.choice(STEPS), chance.randint(1, max(PASSAGES))
 
 
 def test_eight_processes_and_kill_9_at_every_step(tmp_path):
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger.create(path, ids=["a"])
     ledger.set_budget(BUDGET, reason="crashes")
-    price(VOTES.lines(1), RECORD).epsilon(1e-5)  # children inherit the arithmetic
+    price(VOTES.lines(1), RECORD).epsilon(1e-5)
     ledger.close()
     diary = Diary(tmp_path / "diary")
-    seeds = iter(range(10**6))
-    living = {spawn(path, diary, next(seeds)) for _ in range(PROCESSES)}
-    while living:
-        child, status = os.wait()
-        living.discard(child)
-        if os.WIFSIGNALED(status):
-            living.add(spawn(path, diary, next(seeds)))
-        else:
-            assert os.WEXITSTATUS(status) == 0
-    words = Counter(line[0] for line in diary.lines())
+    # While there is budget every block passes every step, so whoever is to die at the n-th
+    # passage dies within n blocks. These few blocks fit, whoever is scheduled when.
+    dooms = [(step, passage) for passage in PASSAGES for step in STEPS]
+    assert race(path, diary, dooms) == {-signal.SIGKILL: len(dooms)}
     deaths = Counter(line[1] for line in diary.lines() if line[0] == "died")
+    assert deaths == {str(step): len(PASSAGES) for step in range(len(STEPS))}
+    # Then they go on dying, wherever it happens, until the budget is used up and beyond.
+    assert race(path, diary, at_random(diary)).keys() <= {0, -signal.SIGKILL}
+    words = Counter(line[0] for line in diary.lines())
     assert words["tried"] >= RESERVATIONS
-    assert len(deaths) == len(STEPS), f"not every step was died at: {deaths}"
     assert words["refused"] > 0
 
     after = Ledger.open(path)
@@ -169,19 +185,19 @@ def test_eight_processes_and_kill_9_at_every_step(tmp_path):
         Gate(after, ids=["a"]).reserve(VOTES, 1)
 
 
-def test_a_lost_draw_stays_charged_and_is_not_drawn_again(tmp_path):
+def dies(entropy, count):
+    raise KeyboardInterrupt
+
+
+def test_a_lost_draw_stays_charged_and_is_not_drawn_again(tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "l.sqlite", ids=["a"])
     ledger.set_budget(BUDGET, reason="a crash")
-
-    class Dies(Entropy):
-        def octets(self, count):
-            raise KeyboardInterrupt
-
-    way = Gate(ledger, ids=["a"], entropy=Dies()).reserve(VOTES, 3)
+    way = Gate(ledger, ids=["a"]).reserve(VOTES, 3)
     one = Bounded(np.array([[3, 1, 1]]), VOTES.sensitivity)
-    with pytest.raises(KeyboardInterrupt):
-        way.release(one)
-    way._gate._entropy = Entropy()
+    with monkeypatch.context() as patch:
+        patch.setattr(Entropy, "octets", dies)
+        with pytest.raises(KeyboardInterrupt):
+            way.release(one)
     way.release(one)
     way.release(one)
     with pytest.raises(BudgetExhausted, match="0 answers left"):
@@ -190,20 +206,16 @@ def test_a_lost_draw_stays_charged_and_is_not_drawn_again(tmp_path):
     assert [row.kind for row in rows] == ["draw", "draw", "commit", "draw", "commit"]
 
 
-def test_a_lost_confident_draw_counts_as_answered(tmp_path):
+def test_a_lost_confident_draw_counts_as_answered(tmp_path, monkeypatch):
     """Whether the lost questions were answered is not known, so all of them count."""
     ledger = Ledger.create(tmp_path / "l.sqlite", ids=["a"])
     ledger.set_budget(Budget(50.0, 1e-5), reason="a crash")
     mechanism = ConfidentVotes(5, 3, 10, threshold=-500, threshold_sigma=5, most_answers=4)
-
-    class Dies(Entropy):
-        def octets(self, count):
-            raise KeyboardInterrupt
-
-    way = Gate(ledger, ids=["a"], entropy=Dies()).reserve(mechanism, 20)
+    way = Gate(ledger, ids=["a"]).reserve(mechanism, 20)
     three = Bounded(np.tile([3, 1, 1], (3, 1)), mechanism.sensitivity)
-    with pytest.raises(KeyboardInterrupt):
-        way.release(three)
-    way._gate._entropy = Entropy()
+    with monkeypatch.context() as patch:
+        patch.setattr(Entropy, "octets", dies)
+        with pytest.raises(KeyboardInterrupt):
+            way.release(three)
     assert mechanism.answered(way.release(three).value) == 1
     assert mechanism.answered(way.release(three).value) == 0

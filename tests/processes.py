@@ -1,0 +1,38 @@
+"""Processes that tests start: ended and reaped whatever happens, also when an assertion fails.
+
+One that is left behind fails some innocent test later, when its pipes are collected as garbage.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+"""First line of a child that is to be interrupted.
+
+A suite started in the background of a shell script, or by some runners, has SIGINT ignored; its
+children inherit that, and Python then leaves the signal ignored. The handler set here also gives
+the child's own workers the usual behaviour: only "ignored" survives the start of a program.
+"""
+
+
+@contextlib.contextmanager
+def started(code: str, *words, **options) -> Iterator[subprocess.Popen]:
+    """A Python program that can be interrupted, in a session of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE + code, *map(str, words)],
+        start_new_session=True,
+        **options,
+    )
+    with process:  # closes its pipes and reaps it
+        try:
+            yield process
+        finally:
+            # A killed parent leaves its workers behind; they are ours to end.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
