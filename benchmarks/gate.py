@@ -133,7 +133,7 @@ def ledger_figures(folder: Path) -> Iterator[Figure]:
     ledger = Ledger.create(folder / "ledger.sqlite", ids=["a"], purpose="benchmark")
     ledger.set_budget(Budget(50.0, 1e-5), reason="bench-gate")
     gate = Gate(ledger, ids=["a"])
-    votes = Sensitivity.uniform(Norm.STEPS, 2)
+    votes = Sensitivity.uniform(Norm.UNIT_STEPS, 2)
     argmax = NoisyArgmax(teachers=250, classes=10, sigma=Fraction(200))
     one = Bounded(np.full((1, 10), 25), votes)
     many = Bounded(np.full((batch, 10), 25), votes)

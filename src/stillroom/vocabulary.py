@@ -63,13 +63,18 @@ class Pair:
 
 RECORD = Pair(Unit.RECORD, Relation.ADD_OR_REMOVE)
 """The headline: one record more or less."""
+CHANGED_RECORD = Pair(Unit.RECORD, Relation.CHANGE)
+"""A record that keeps its id and changes its content."""
 
 
 class Norm(StrEnum):
     """How far a neighbour can move a value, and in which geometry."""
 
-    STEPS = "steps"
-    """Number of integer coordinates that move, each by at most one."""
+    UNIT_STEPS = "unit-steps"
+    """Square of the Euclidean distance, where no integer coordinate moves by more than one.
+
+    Only then is it also the number of coordinates that move, and the exact discrete law applies.
+    """
     L2_SQUARED = "l2-squared"
     """Square of the Euclidean distance, in grid units."""
     CONTRIBUTION_SQUARED = "contribution-squared"
@@ -109,6 +114,23 @@ class Sensitivity:
             pair in proven.bounds and proven.bounds[pair] <= bound
             for pair, bound in self.bounds.items()
         )
+
+    @classmethod
+    def of_counts(cls, records: int, unit: Unit) -> Sensitivity:
+        """Counts in which each unit is counted at most `records` times, in any cells.
+
+        All of a unit's records may share one cell, which then moves by `records`: the squared
+        distance is records^2, and twice that for a changed unit, which leaves one cell and joins
+        another (K1b).
+
+        >>> of_one = Sensitivity.of_counts(1, Unit.RECORD)
+        >>> of_ten = Sensitivity.of_counts(10, Unit.PERSON)
+        >>> str(of_one.norm), str(of_ten.norm), max(of_ten.bounds.values())
+        ('unit-steps', 'l2-squared', Fraction(200, 1))
+        """
+        times = {Relation.ADD_OR_REMOVE: 1, Relation.CHANGE: 2}
+        bounds = {Pair(unit, r): Fraction(times[r] * records**2) for r in Relation}
+        return cls(Norm.UNIT_STEPS if records == 1 else Norm.L2_SQUARED, bounds)
 
     @classmethod
     def uniform(cls, norm: Norm, bound: int | Fraction, unit: Unit = Unit.RECORD) -> Sensitivity:
@@ -161,9 +183,9 @@ class Bounded:
     Raises:
         BadInput: the value is not made of integers.
 
-    >>> one = Sensitivity.uniform(Norm.STEPS, 2)
+    >>> one = Sensitivity.uniform(Norm.UNIT_STEPS, 2)
     >>> Bounded(np.array([[3, 0, 1]]), one)
-    Bounded(<hidden>, shape=(1, 3), norm=steps)
+    Bounded(<hidden>, shape=(1, 3), norm=unit-steps)
     """
 
     __slots__ = ("_value", "sample", "sensitivity")

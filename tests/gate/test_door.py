@@ -65,9 +65,9 @@ def test_raw_values_and_wider_values_are_refused(gate):
     with pytest.raises(NotSanitised, match="not a Bounded"):
         way.release(COUNTS)
     for proven in (
-        Sensitivity.uniform(Norm.STEPS, 3),
+        Sensitivity.uniform(Norm.UNIT_STEPS, 3),
         Sensitivity.uniform(Norm.L2_SQUARED, 1),
-        Sensitivity.uniform(Norm.STEPS, 2, Unit.ENTITY),
+        Sensitivity.uniform(Norm.UNIT_STEPS, 2, Unit.ENTITY),
     ):
         with pytest.raises(NotSanitised, match="move further"):
             way.release(Bounded(COUNTS, proven))

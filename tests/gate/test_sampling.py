@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from stillroom.gate import sampling
-from stillroom.gate.entropy import Entropy, SeededEntropy
+from stillroom.gate.entropy import Entropy, SeededEntropy, source_of
 from stillroom.gate.mechanisms import discrete_gaussian, discrete_laplace
 from stillroom.gate.sampling import (
     TABLE_ERROR,
@@ -221,6 +221,18 @@ def test_table_refuses_nonsense():
 def test_seeded_stream_repeats_and_says_so():
     first, second = SeededEntropy(7), SeededEntropy(7)
     assert (first.words(5) == second.words(5)).all()
-    assert first.source == "test"
-    assert Entropy().source == "os"
+    assert source_of(first) == "test"
+    assert source_of(Entropy()) == "os"
+
+
+def test_a_subclass_cannot_pass_for_the_operating_system():
+    """Whatever it overrides: it may draw its bits from anywhere."""
+
+    class Sly(Entropy):
+        source = "os"
+
+        def _key_material(self):
+            return bytes(48)
+
+    assert source_of(Sly()) == "test"
     assert Fraction(1, 2**128) == sampling.TABLE_ERROR

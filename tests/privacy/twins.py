@@ -77,7 +77,7 @@ class HalvedSensitivity(Twin):
         proven = event.sensitivity
         squared = proven.norm in (Norm.L2_SQUARED, Norm.CONTRIBUTION_SQUARED)
         bounds = {pair: bound / (4 if squared else 2) for pair, bound in proven.bounds.items()}
-        if proven.norm is Norm.STEPS:
+        if proven.norm is Norm.UNIT_STEPS:
             bounds = {pair: Fraction(int(bound)) for pair, bound in bounds.items()}
         return dataclasses.replace(event, sensitivity=Sensitivity(proven.norm, bounds))
 

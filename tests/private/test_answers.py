@@ -63,7 +63,7 @@ def farthest(how, seed):
     answer = asked(scores, how)
     moved = answer.open_bounded() - asked(other, how).open_bounded()
     (bound,) = set(answer.sensitivity.bounds.values())
-    if answer.sensitivity.norm is Norm.STEPS:
+    if answer.sensitivity.norm is Norm.UNIT_STEPS:
         assert np.abs(moved).max() <= 1
         return (moved != 0).sum(axis=1).max() / bound
     return (moved.astype(object) ** 2).sum(axis=1).max() / bound
@@ -146,7 +146,7 @@ def test_answers_carry_their_sensitivity_for_every_unit_the_shards_prove():
         assert answer.sensitivity == Sensitivity.uniform(Norm.L2_SQUARED, 2 * 64**2, Unit.PERSON)
         assert Pair.parse("person/change") in answer.sensitivity.bounds
     assert person.votes(np.zeros((6, 1))).sensitivity == Sensitivity.uniform(
-        Norm.STEPS, 2, Unit.PERSON
+        Norm.UNIT_STEPS, 2, Unit.PERSON
     )
 
 

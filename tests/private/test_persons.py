@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.private import Clip, LinearPersons, LinearRecords, cap_records, confusion
-from stillroom.vocabulary import Pair, SecretSample, Unit
+from stillroom.vocabulary import Norm, Pair, SecretSample, Unit
 
 CLIP = Clip(Fraction(1, 2))
 
@@ -89,7 +91,36 @@ def test_the_cap_is_kept_and_does_not_depend_on_others():
         LinearPersons(rows, labels, 3, persons, 3)
 
 
+def counted_on(persons, y=None):
+    size = len(persons)
+    return Dataset(np.zeros((size, 1)), y if y is not None else [0] * size, 2,
+                   ids=[f"r{i}" for i in range(size)], persons=persons)  # fmt: skip
+
+
 def test_confusion_counts_know_their_unit():
-    counts = confusion(np.array([0, 1, 1]), np.array([0, 0, 1]), 2, unit=Unit.PERSON, records=3)
+    data, guesses = counted_on(["a", "a", "b"], [0, 1, 1]), np.array([0, 0, 1])
+    counts = confusion(data, guesses, unit=Unit.PERSON, records=3)
     assert counts.open_bounded().tolist() == [[1, 0, 1, 1]]
-    assert counts.sensitivity.bounds[Pair.parse("person/change")] == 6
+    assert counts.sensitivity.bounds[Pair.parse("person/change")] == 18
+    assert counts.sensitivity.norm is Norm.L2_SQUARED
+    once = confusion(data, guesses, unit=Unit.PERSON)
+    assert once.open_bounded().sum() == 2
+    assert once.sensitivity.bounds[Pair.parse("person/change")] == 2
+    assert once.sensitivity.norm is Norm.UNIT_STEPS
+    with pytest.raises(BadInput, match="name no persons"):
+        confusion(replace(data, persons=None), guesses, unit=Unit.PERSON)
+
+
+def test_all_records_of_a_person_can_share_a_cell():
+    """Ten of them move one count by ten: the squared distance is 100, where 10 was once charged."""
+    crowd_of_one = counted_on(["a"] * 10 + ["b"])
+    whole = confusion(crowd_of_one, np.zeros(11, int), unit=Unit.PERSON, records=10)
+    alone = confusion(crowd_of_one.select([10]), np.zeros(1, int), unit=Unit.PERSON, records=10)
+    moved = whole.open_bounded() - alone.open_bounded()
+    assert (moved * moved).sum() == 100
+    assert whole.sensitivity.bounds[Pair.parse("person/add-or-remove")] == 100
+
+
+def test_an_empty_test_part_has_a_table_of_zeros():
+    counts = confusion(counted_on(["a"]).select([]), np.zeros(0, int), unit=Unit.PERSON)
+    assert counts.open_bounded().tolist() == [[0, 0, 0, 0]]

@@ -43,7 +43,7 @@ def test_votes_are_bounded_counts():
     ensemble = VotingTeachers.train(data, count=30, key="a test")
     votes = ensemble.votes(data.x[:7])
     assert votes.shape == (7, 10)
-    assert votes.sensitivity == Sensitivity.uniform(Norm.STEPS, 2)
+    assert votes.sensitivity == Sensitivity.uniform(Norm.UNIT_STEPS, 2)
     counts = votes.open_bounded()
     assert (counts.sum(axis=1) == 30).all()
     assert (counts.argmax(axis=1) == data.y[:7]).mean() > 0.5
@@ -73,7 +73,7 @@ def test_an_empty_shard_answers_the_public_default():
     assert alone.votes(few.x).open_bounded()[:, 0].tolist() == [1] * 12
 
 
-@pytest.mark.parametrize("count", [0, -1, 2000])
-def test_too_many_teachers(count):
-    with pytest.raises(BadInput, match="teachers"):
+@pytest.mark.parametrize("count", [0, -1])
+def test_too_few_teachers(count):
+    with pytest.raises(BadInput, match="teacher"):
         VotingTeachers.train(digits(), count=count, key="a test")

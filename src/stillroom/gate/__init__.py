@@ -14,6 +14,7 @@ from stillroom.gate.mechanisms import (
     NoisyVotes,
     RandomisedResponse,
     Unprotected,
+    mechanism_from_json,
 )
 from stillroom.gate.planning import Plan, plan
 from stillroom.vocabulary import Budget
@@ -37,5 +38,6 @@ __all__ = [
     "Purpose",
     "RandomisedResponse",
     "Unprotected",
+    "mechanism_from_json",
     "plan",
 ]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -40,6 +40,9 @@ ROUNDING_VARIANCE = 4
 ROUNDING_SLACK = 2e-33
 """E3: what that rounding adds to epsilon a coordinate; 4 exp(-8 pi^2) is below 3e-34."""
 
+ROUNDING = 1e-9
+"""How far, as a share, two processors may differ in a Renyi figure: some hundred roundings."""
+
 TOLERANCE = 0.01
 """How far discretisation may lift the PLD figure above RDP's before the two contradict."""
 
@@ -69,6 +72,19 @@ class Price:
     def epsilon(self, delta: float) -> float:
         """The certified figure alone."""
         return self.guarantee(delta).epsilon
+
+    def range(self, delta: float) -> tuple[Guarantee, Guarantee]:
+        """The smallest and the largest figures that another processor may have found at `delta`.
+
+        Each processor is wrong by at most the delta that is set aside for its Fourier transforms.
+        It states what it finds at `delta` less that much, so its figure is never below the true one
+        at `delta`, and neither is ours at `delta` more than that much; the other way alike.
+        """
+        composed = _composed(self.lines, _twin(self.lines, self.pair))
+        apart = 0.0 if composed is None else 2 * composed.hidden_delta
+        low = _guarantee(self, min(check_delta(delta) + apart, math.nextafter(1.0, 0.0)))
+        high = _guarantee(self, delta - apart) if delta > apart else None
+        return _scaled(low, 1 - ROUNDING), _scaled(high or _nothing(self.pair, delta), 1 + ROUNDING)
 
     def rdp(self, delta: float) -> float:
         """The Renyi figure alone: looser, and computed at once."""
@@ -113,6 +129,15 @@ def _guarantee(cost: Price, delta: float) -> Guarantee:
     return Guarantee(cost.pair, pld, delta, "PLD", {"PLD": pld, "RDP": rdp})
 
 
+def _nothing(pair: Pair, delta: float) -> Guarantee:
+    return Guarantee(pair, math.inf, delta, "none", {"PLD": math.inf, "RDP": math.inf})
+
+
+def _scaled(guarantee: Guarantee, factor: float) -> Guarantee:
+    figures = {who: e and e * factor for who, e in guarantee.by_accountant.items()}
+    return replace(guarantee, epsilon=guarantee.epsilon * factor, by_accountant=figures)
+
+
 def fold(lines: Iterable[Line]) -> tuple[Line, ...]:
     """Equal events counted together, in a stable order."""
     counts: Counter[Event] = Counter()
@@ -135,10 +160,10 @@ def price(lines: Iterable[Line], pair: Pair) -> Price:
     return Price(pair, curve, folded)
 
 
-def pairs_of(lines: Iterable[Line]) -> list[Pair]:
-    """The pairs for which every line has a proven sensitivity."""
+def pairs_of(lines: Iterable[Line], unproven: Collection[Pair] = ()) -> list[Pair]:
+    """The pairs for which every line has a proven sensitivity, without the `unproven` ones."""
     proven = [set(event.bounds) for event, _ in lines]
-    return sorted(set.intersection(*proven)) if proven else []
+    return sorted(set.intersection(*proven) - set(unproven)) if proven else []
 
 
 @lru_cache(maxsize=1024)
@@ -147,7 +172,7 @@ def _curve(event: Event, pair: Pair) -> renyi.Curve:
         distance = event.distance_squared(pair)
         if distance is not None:
             # The same law as the PLD prices, so that the two figures can be compared.
-            exact = event.sensitivity.norm is Norm.STEPS
+            exact = event.sensitivity.norm is Norm.UNIT_STEPS
             variance = event.sigma_squared - (0 if exact else ROUNDING_VARIANCE)
             return renyi.gaussian(distance, variance) if variance > 0 else renyi.INFINITE
     elif isinstance(event, SampledGaussianEvent):

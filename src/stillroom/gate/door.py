@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from stillroom.errors import BadInput, NotSanitised, NumericalDoubt
-from stillroom.gate.entropy import Entropy
+from stillroom.gate.entropy import Entropy, source_of
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.store import canonical
 from stillroom.gate.mechanisms import GaussianSum, Mechanism
@@ -97,7 +97,7 @@ class Gate:
         block = self.ledger.reserve(
             wishes,
             recipe_hash=recipe_hash,
-            noise=self._entropy.source,
+            noise=source_of(self._entropy),
             accept_infinite=accept_infinite,
         )
         return [
@@ -112,7 +112,7 @@ class Gate:
             UnsupportedEvent: the block's mechanisms are not known here.
         """
         recipe_hash = hashlib.sha256(recipe.encode()).hexdigest()
-        found = self.ledger.reserved(recipe_hash, self._entropy.source)
+        found = self.ledger.reserved(recipe_hash, source_of(self._entropy))
         if found is None:
             return None
         block, wishes = found

@@ -61,7 +61,7 @@ class GaussianEvent(Event):
     """Discrete Gaussian noise on every coordinate of an integer vector."""
 
     kind = "discrete-gaussian"
-    norms = (Norm.STEPS, Norm.L2_SQUARED, Norm.CONTRIBUTION_SQUARED)
+    norms = (Norm.UNIT_STEPS, Norm.L2_SQUARED, Norm.CONTRIBUTION_SQUARED)
     sigma_squared: Fraction
     coordinates: int
     sensitivity: Sensitivity
@@ -124,6 +124,12 @@ class RandomisedResponseEvent(Event):
     keep: Fraction
     sensitivity: Sensitivity
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Below chance the truth is told by denial, and the loss formula would turn negative.
+        if self.classes < 2 or not Fraction(1, self.classes) <= self.keep < 1:
+            raise ValueError("keep must lie between chance and certainty")
+
 
 @dataclass(frozen=True)
 class NonPrivateEvent(Event):
@@ -132,6 +138,9 @@ class NonPrivateEvent(Event):
     kind = "non-private"
     reason: str
 
+
+REPEATABLE = NonPrivateEvent("noise from a repeatable stream, which can be subtracted")
+"""What a block of seeded noise comes to, whatever it drew (K6)."""
 
 Line = tuple[Event, int]
 """An event and how often it happens."""

@@ -78,7 +78,7 @@ class Composer:
         if distance_squared == 0:
             return
         small = event.sigma_squared <= LARGEST_DISCRETE_SIGMA**2
-        if event.sensitivity.norm is Norm.STEPS and small:
+        if event.sensitivity.norm is Norm.UNIT_STEPS and small:
             part = pld.from_discrete_gaussian_mechanism(
                 root_down(event.sigma_squared),
                 1,

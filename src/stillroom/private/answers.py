@@ -64,7 +64,7 @@ class Answers(ABC):
             choice[scores.max(axis=2) == scores.min(axis=2)] = self.default_class
             for teacher in range(choice.shape[1]):
                 counts[rows, choice[:, teacher]] += 1
-        return Bounded(counts, Sensitivity.uniform(Norm.STEPS, 2, self.unit))
+        return Bounded(counts, Sensitivity.uniform(Norm.UNIT_STEPS, 2, self.unit))
 
     def soft_votes(
         self,

@@ -76,8 +76,6 @@ def test_an_existing_ledger_is_not_overwritten(ledger):
 def test_a_failed_creation_leaves_nothing(tmp_path):
     with pytest.raises(BadInput):
         Ledger.create(tmp_path / "missing" / "ledger.sqlite", ids=IDS)
-    with pytest.raises(BadInput, match="at least one"):
-        Ledger.create(tmp_path / "ledger.sqlite", ids=[])
     with pytest.raises(BadInput, match="purpose"):
         Ledger.create(tmp_path / "ledger.sqlite", ids=IDS, purpose="fun")
     assert [p for p in tmp_path.iterdir() if p.name != "home"] == []
@@ -87,6 +85,90 @@ def test_a_creation_that_was_cut_off_can_be_repeated(tmp_path):
     (tmp_path / "l.sqlite.key").write_bytes(bytes(range(32)))
     made = Ledger.create(tmp_path / "l.sqlite", ids=IDS, purpose="audit")
     assert made.recognises(IDS)
+
+
+def test_rows_do_not_tell_whether_a_record_is_new(tmp_path):
+    """Add a record before the second release: the same rows, numbers and sizes, other bits."""
+    exports = []
+    for number, ids in enumerate((IDS, [*IDS, "one more"], IDS[1:], [])):
+        made = Ledger.create(tmp_path / f"{number}.sqlite", ids=IDS, purpose="audit")
+        made.set_budget(Budget(1.0, 1e-5), reason="a test")
+        for release in (IDS, ids):
+            Gate(made, ids=release).reserve(VOTES, 2).release(some_votes(2))
+        exports.append(export(made)["rows"])
+        verify(made)
+    shapes = [
+        [
+            (row["seq"], row["kind"], row["at"], len(str(row["body"]["digest"])))
+            for row in rows
+            if row["kind"] == "members"
+        ]
+        for rows in exports
+    ]
+    assert shapes[0] == shapes[1] == shapes[2] == shapes[3]
+    assert [len(rows) for rows in exports] == [len(exports[0])] * 4
+    digests = [
+        row["body"]["digest"] for rows in exports for row in rows if row["kind"] == "members"
+    ]
+    assert len(set(digests)) == len(digests) == 12
+
+
+def test_a_row_of_members_tells_nothing_without_the_key(ledger):
+    """A digest of no fingerprints would be the same for everyone, and so would one of a guess."""
+    nonce, digest = (
+        (row := next(ledger.store.rows("kind = 'members'")).body)["nonce"],
+        row["digest"],
+    )
+    prints = [m for (m,) in ledger.store.query("SELECT hmac FROM members")]
+    for guess in (b"".join(sorted(prints)), b""):
+        assert hashlib.sha256(nonce.encode() + guess).hexdigest() != digest
+        assert hashlib.sha256(guess).hexdigest() != digest
+
+
+def test_draws_tell_no_time(ledger):
+    """A step takes as long as its batch, so not even the second of a draw may be kept."""
+    Gate(ledger, ids=IDS).reserve(VOTES, 3).release(some_votes(3))
+    days = {row["kind"]: row["at"] for row in export(ledger)["rows"]}
+    assert {kind for kind, day in days.items() if day} == {"open", "budget", "block"}
+    assert all(len(day) == len("2026-01-31") for day in days.values() if day)
+
+
+def test_a_ledger_without_a_record_is_the_neighbour_of_one_with_a_record(tmp_path):
+    empty = Ledger.create(tmp_path / "l.sqlite", ids=[], purpose="audit", ids_from_content=True)
+    empty.set_budget(Budget(1.0, 1e-5), reason="a test")
+    Gate(empty, ids=[]).reserve(VOTES, 1).release(some_votes())
+    Gate(empty, ids=["sha256:ab-0"])
+    with pytest.raises(WrongData):
+        Gate(empty, ids=["sha256:cd-0"])
+    Gate(empty, ids=[])
+    verify(empty)
+
+
+def test_ids_from_content_promise_nothing_for_a_changed_record(tmp_path):
+    """A changed pixel changes the id, and may move the record into the measured part."""
+    made = Ledger.create(tmp_path / "l.sqlite", ids=["sha256:ab-0", "sha256:cd-0"], purpose="audit")
+    assert made.ids_from_content
+    changed = Pair.parse("record/change")
+    with pytest.raises(BadInput, match="nothing can be promised"):
+        made.set_budget(Budget(1.0, 1e-5, changed), reason="a test")
+    made.set_budget(Budget(1.0, 1e-5), reason="a test")
+    Gate(made, ids=["sha256:ab-0"]).reserve(VOTES, 1)
+    (block,) = made.store.rows("kind = 'block'")
+    assert "record/change" not in block.body["epsilon"]
+    assert changed not in made.totals()
+    assert "entity/change" in block.body["epsilon"]
+    verify(made)
+
+
+def test_given_ids_and_ids_from_content_do_not_mix(ledger):
+    with pytest.raises(WrongData, match="made from content"):
+        Gate(ledger, ids=[IDS[0], "sha256:ab-0"])
+
+
+@pytest.mark.parametrize("reason", ["two\nlines", "\x1b[2Jcleared", "a\u202ebidi", "tab\there"])
+def test_a_reason_is_one_line_of_plain_text(ledger, reason):
+    with pytest.raises(BadInput, match="one line"):
+        ledger.set_budget(Budget(2.0, 1e-5), reason=reason)
 
 
 def test_one_added_or_lost_record_keeps_the_ledger(ledger):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from stillroom.errors import BudgetExhausted
@@ -28,16 +28,23 @@ class PricedBlock:
         wishes: mechanisms and counts.
         noise: "os"; anything else is repeatable and has no finite price (K6).
         deltas: where the price is wanted, beside the certificate's own.
+        unproven: pairs that nothing can be promised for, whatever is drawn.
     """
 
-    def __init__(self, wishes: Sequence[Wish], noise: str, deltas: Iterable[float]) -> None:
+    def __init__(
+        self,
+        wishes: Sequence[Wish],
+        noise: str,
+        deltas: Iterable[float],
+        unproven: Collection[Pair] = (),
+    ) -> None:
         self._wishes = wishes
         self._noise = noise
         self._deltas = sorted({*DELTAS, *deltas})
         self._lines: list[Line] = [
             line for mechanism, count in wishes for line in mechanism.lines(count)
         ]
-        proven = pairs_of(self._lines) if noise == "os" else []
+        proven = pairs_of(self._lines, unproven) if noise == "os" else []
         self._prices: dict[Pair, Price] = {pair: price(self._lines, pair) for pair in proven}
         self._samples = sum(event.noise_samples * count for event, count in self._lines)
         self._epsilons = {

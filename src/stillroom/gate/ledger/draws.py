@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,35 +15,38 @@ from stillroom.vocabulary import Integers
 
 
 def begin(store: Store, block: int, place: int, wish: Wish, count: int) -> tuple[int, int]:
-    """Write a draw's row; return its number and how many of its rows may be answered."""
+    """Write a draw's row; return its number and how many of its rows may be answered.
+
+    Only inside a transaction.
+    """
     mechanism, reserved = wish
-    with store.transaction():
-        last = store.last("block = ? AND kind = 'draw'", (block,))
-        drawn: dict[str, int] = dict(last.body["drawn"]) if last else {}
-        taken = drawn.get(str(place), 0)
-        if count < 1 or taken + count > reserved:
-            raise BudgetExhausted(
-                f"the block has {reserved - taken} answers left, {count} were asked",
-                where=f"{store.path}, block {block}",
-                why="every draw was paid for when the block was reserved; nothing was drawn",
-                remedy="ask fewer, or reserve another block",
-            )
-        drawn[str(place)] = taken + count
-        capacity = mechanism.capacity(reserved)
-        promised = _promised(store, block, last)
-        allowance = count
-        if capacity < reserved:
-            allowance = min(count, capacity - promised.total(place))
-        body = {
-            "wish": place,
-            "count": count,
-            "allowance": allowance,
-            "drawn": drawn,
-            "settled": promised.settled,
-            "open": promised.open,
-        }
-        row = store.append("draw", body, block)
-    return row.seq, allowance
+    last = store.last("block = ? AND kind = 'draw'", (block,))
+    drawn: dict[str, int] = dict(last.body["drawn"]) if last else {}
+    taken = drawn.get(str(place), 0)
+    if count < 1 or taken + count > reserved:
+        raise BudgetExhausted(
+            f"the block has {reserved - taken} answers left, {count} were asked",
+            where=f"{store.path}, block {block}",
+            why="every draw was paid for when the block was reserved; nothing was drawn",
+            remedy="ask fewer, or reserve another block",
+        )
+    drawn[str(place)] = taken + count
+    capacity = mechanism.capacity(reserved)
+    promised = _promised(store, block, last)
+    allowance = count
+    if capacity < reserved:
+        allowance = min(count, capacity - promised.total(place))
+    body = {
+        # Equal draws of two copies of one ledger must not look like one draw.
+        "nonce": os.urandom(8).hex(),
+        "wish": place,
+        "count": count,
+        "allowance": allowance,
+        "drawn": drawn,
+        "settled": promised.settled,
+        "open": promised.open,
+    }
+    return store.append("draw", body, block).seq, allowance
 
 
 @dataclass
@@ -77,13 +81,12 @@ def _promised(store: Store, block: int, last: Row | None) -> _Promised:
 def commit(
     store: Store, block: int, draw: int, answers: Integers, answered: int, key: str | None
 ) -> None:
-    """Store the noisy answers and close the draw, in one transaction."""
+    """Store the noisy answers and close the draw; only inside a transaction."""
     content = np.ascontiguousarray(answers, dtype="<i8").tobytes()
     digest = hashlib.sha256(content).hexdigest()
     shape = ",".join(map(str, answers.shape))
-    with store.transaction() as connection:
-        store.append("commit", {"draw": draw, "answered": answered, "answers": digest}, block)
-        connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (draw, key, shape, content))
+    store.append("commit", {"draw": draw, "answered": answered, "answers": digest}, block)
+    store.insert_answers(draw, key, shape, content)
 
 
 def recall(store: Store, key: str) -> tuple[int, int, Integers] | None:

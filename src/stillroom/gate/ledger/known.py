@@ -7,6 +7,7 @@ another home are a known weakness.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -32,11 +33,25 @@ class KnownLedgers:
         self._file = self._folder / "known-ledgers.sqlite"
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def locked(self, ledger: str) -> Iterator[None]:
+        """Nobody else in this home changes a copy of this ledger meanwhile.
+
+        The register is compared and advanced under it, so that of two copies only one goes on.
+        """
+        with self._explained():
+            folder = self._folder / "locks"
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(folder / f"{ledger}.lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
-            connection = sqlite3.connect(self._file, isolation_level=None, timeout=120.0)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)  # which also gives the lock back
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
         except (OSError, sqlite3.OperationalError) as error:
             raise BadInput(
                 f"the register of known ledgers cannot be opened ({error})",
@@ -44,6 +59,13 @@ class KnownLedgers:
                 why="without it a ledger that went back in time is not noticed",
                 remedy="make the folder writable, or name another in STILLROOM_HOME",
             ) from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._explained():
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
+            connection = sqlite3.connect(self._file, isolation_level=None, timeout=120.0)
         try:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")

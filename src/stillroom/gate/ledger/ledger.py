@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from stillroom.data.dataset import is_from_content
 from stillroom.errors import BadInput, StillroomError, WrongData
 from stillroom.gate import renyi
+from stillroom.gate.accounting import price
+from stillroom.gate.events import REPEATABLE, Line, lines_from_json
 from stillroom.gate.ledger import draws, members
 from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish
 from stillroom.gate.ledger.budget import Totals, share_spent, totals_from_json
 from stillroom.gate.ledger.known import KnownLedgers, rolled_back
 from stillroom.gate.ledger.store import Head, Store, broken
 from stillroom.gate.mechanisms import mechanism_from_json
-from stillroom.vocabulary import RECORD, Budget, Integers, Pair, check_delta
+from stillroom.vocabulary import CHANGED_RECORD, RECORD, Budget, Integers, Pair, check_delta
+
+GIVEN, FROM_CONTENT = "given", "from content"
+"""Where the ids of a ledger's records come from."""
 
 
 class Purpose(StrEnum):
@@ -69,6 +76,7 @@ class Ledger:
             raise broken(store.path, 1, "it does not begin with its opening row")
         self.id: str = first.body["ledger"]
         self.purpose = Purpose(first.body["purpose"])
+        self.ids_from_content: bool = first.body["ids"] == FROM_CONTENT
         self._known = KnownLedgers() if self.purpose is Purpose.RELEASE else None
 
     @classmethod
@@ -79,30 +87,31 @@ class Ledger:
         ids: Iterable[str],
         persons: Iterable[str] | None = None,
         purpose: Purpose | str = Purpose.RELEASE,
+        ids_from_content: bool = False,
     ) -> Ledger:
-        """A new ledger for these records.
+        """A new ledger for these records, of which there may be none yet.
 
         Args:
             path: where the file will be; its key goes beside it.
             ids: the ids of the sensitive records.
             persons: the ids of the persons they belong to, if known.
             purpose: release, benchmark or audit.
+            ids_from_content: whether ids are made from the records' content; found by itself where
+                one of these ids is.
 
         Raises:
             WrongData: some records already belong to a known release ledger.
-            BadInput: there is already a file, or no record.
+            BadInput: there is already a file.
         """
         path, purpose = Path(path), _purpose(purpose)
         records = [str(i) for i in ids]
         people = None if persons is None else [str(p) for p in persons]
-        if not records:
-            raise BadInput(
-                "a ledger needs at least one record",
-                where=str(path),
-                why="it belongs to its data",
-                remedy="give the ids of the sensitive records",
-            )
-        identity = os.urandom(16).hex()
+        made = ids_from_content or any(is_from_content(i) for i in records)
+        opening = {
+            "ledger": os.urandom(16).hex(),
+            "purpose": str(purpose),
+            "ids": FROM_CONTENT if made else GIVEN,
+        }
         key_file = members.key_path(path)
         # A creation that was cut off leaves a key without a ledger; it serves as well as a new one.
         left_over = key_file.exists() and not path.exists()
@@ -110,18 +119,18 @@ class Ledger:
 
         def fill(store: Store) -> None:
             with store.transaction():
-                store.append("open", {"ledger": identity, "purpose": str(purpose)})
-                _add_members(store, members.fingerprints(key, records, people))
+                store.append("open", opening)
+                _add_members(store, key, members.fingerprints(key, records, people))
 
-        made = [] if left_over else [key_file]
+        files = [] if left_over else [key_file]
         try:
             store = Store.create(path, fill)
-            made.append(path)
+            files.append(path)
             if purpose is Purpose.RELEASE:
-                KnownLedgers().enter(identity, path, records, people)
+                KnownLedgers().enter(opening["ledger"], path, records, people)
             return cls(store)
         except StillroomError:
-            for file in made:
+            for file in files:
                 file.unlink()
             raise
 
@@ -164,14 +173,35 @@ class Ledger:
             if known is not None and not self._store.contains(known):
                 raise rolled_back(self.path, known)
 
-    def _remember(self) -> None:
-        if self._known is not None:
-            self._known.advance(self.id, self.head())
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """All or nothing, on disk when it ends; on an old copy of this ledger, nothing (L8).
+
+        Copies of one ledger in one home share a lock. Under it the copy is compared with the
+        register, changed, and the register moved on, so that of two copies only one can go on. A
+        crash between the last two leaves a ledger that is ahead of the register, which is fine:
+        noise is drawn only after both.
+        """
+        with self._known.locked(self.id) if self._known else nullcontext():
+            with self._store.transaction():
+                self._refuse_if_rolled_back()
+                yield
+            if self._known is not None:
+                self._known.advance(self.id, self.head())
 
     def _key(self) -> bytes:
         return members.read_key(members.key_path(self.path))
 
     # -- whose data -------------------------------------------------------------------------
+
+    @property
+    def unproven(self) -> frozenset[Pair]:
+        """What cannot be promised for these records, whatever is drawn.
+
+        A record whose id is made from its content gets another id with its content, and with it
+        perhaps another part or shard: it is not the same record changed.
+        """
+        return frozenset({CHANGED_RECORD} if self.ids_from_content else ())
 
     def recognises(self, ids: Iterable[str]) -> bool:
         """Whether at least one of these records has been seen before; changes nothing."""
@@ -191,33 +221,49 @@ class Ledger:
         """
         records = [str(i) for i in ids]
         people = None if persons is None else [str(p) for p in persons]
-        if not self.recognises(records):
+        # Without a single record on either side there is nothing to tell data sets apart by.
+        known = not records or self.recognises(records) or not self._store.has_members()
+        if not known or (not self.ids_from_content and any(map(is_from_content, records))):
             raise WrongData(
-                "not one of these records belongs to the ledger",
+                "not one of these records belongs to the ledger"
+                if not known
+                else "ids are made from content here, and were given before",
                 where=str(self.path),
                 why="the budget of one data set must not pay for another",
                 remedy="open the ledger of this data set, or make one with Ledger.create",
             )
         if self._known is not None:
             self._known.enter(self.id, self.path, records, people)
-        prints = members.fingerprints(self._key(), records, people)
-        if _unseen(self._store, prints):
-            with self._store.transaction():
-                _add_members(self._store, _unseen(self._store, prints))
-        self._remember()
+        key = self._key()
+        prints = members.fingerprints(key, records, people)
+        with self._change():
+            # Also where none is new: the number of rows must not tell (K10).
+            _add_members(self._store, key, _unseen(self._store, prints))
 
     # -- budgets ----------------------------------------------------------------------------
 
     def set_budget(self, budget: Budget, reason: str) -> None:
-        """Set or change a budget; the row, with its reason, stays for ever (L9)."""
-        if not reason.strip():
+        """Set or change a budget; the row, with its reason, stays for ever (L9).
+
+        Raises:
+            BadInput: the reason is missing or cannot be printed in one line, or nothing can ever
+                be promised for this unit and relation.
+        """
+        if not reason.strip() or not reason.strip().isprintable():
             raise BadInput(
-                "a budget needs a reason",
+                "a budget needs a reason, in one line of plain text",
                 where="reason",
                 why="whoever reads the certificate must see why it was set or raised",
                 remedy="say in a few words what the budget is for",
             )
-        with self._store.transaction():
+        if budget.pair in self.unproven:
+            raise BadInput(
+                f"nothing can be promised for {budget.pair} here",
+                where="pair",
+                why="ids are made from content, so a changed record is another record",
+                remedy="name a column of ids, or set a budget for record/add-or-remove",
+            )
+        with self._change():
             self._store.append(
                 "budget",
                 {
@@ -227,7 +273,6 @@ class Ledger:
                     "reason": reason.strip(),
                 },
             )
-        self._remember()
 
     def budgets(self) -> list[Budget]:
         """The budgets in force, one a pair."""
@@ -247,16 +292,27 @@ class Ledger:
     def spent(self, pair: Pair, delta: float) -> float:
         """All blocks so far at `delta`, had they been fixed beforehand."""
         check_delta(delta)
-        rows = self._store.rows("kind = 'block'")
-        known = [row.body["epsilon"].get(str(pair), {}).get(str(delta)) for row in rows]
-        priced = [stored for stored in known if stored is not None]
-        # A figure is left out where it is infinite; curves alone know nothing of table errors.
-        if any("certified" not in stored for stored in priced):
+        rows = list(self._store.rows("kind = 'block'"))
+        if pair in self.unproven or any(row.body["noise"] != "os" for row in rows):
             return math.inf
-        if len(known) == 1 and priced:
+        if len(rows) == 1:
             # A single block was priced whole, and the tightest accountant's figure holds.
-            return float(priced[0]["certified"])
-        return renyi.epsilon(self.totals().get(pair, renyi.INFINITE), delta)
+            stored = rows[0].body["epsilon"].get(str(pair), {}).get(str(delta))
+            if stored is not None:
+                return float(stored.get("certified", math.inf))
+        return price(self.events(), pair).rdp(delta)
+
+    def events(self) -> list[Line]:
+        """Everything that was charged so far; nothing of it is finite where noise is repeatable."""
+        return [
+            line
+            for row in self._store.rows("kind = 'block'")
+            for line in (
+                lines_from_json(row.body["events"])
+                if row.body["noise"] == "os"
+                else [(REPEATABLE, 1)]
+            )
+        ]
 
     def standing(self) -> list[Spent]:
         """Every budget and what it has seen."""
@@ -270,8 +326,11 @@ class Ledger:
 
     # -- reserve, draw, commit --------------------------------------------------------------
 
-    def refuse_without_budget(self, options: str = "") -> None:
+    def refuse_without_budget(self, pair: Pair = RECORD) -> None:
         """Say early, before long work, that nothing can be drawn.
+
+        Args:
+            pair: what a budget is needed for.
 
         Raises:
             BadInput: no budget is set.
@@ -282,7 +341,7 @@ class Ledger:
                 where=str(self.path),
                 why="without one nobody has decided how much may be told about these records",
                 remedy=f"stillroom ledger budget set {self.path} --epsilon 1 --reason '...'"
-                + options,
+                + ("" if pair == RECORD else f" --for {pair}"),
             )
 
     def reserve(
@@ -308,10 +367,8 @@ class Ledger:
         self.refuse_without_budget(_for_whom(wishes))
         budgets = self.budgets()
         # Priced before the file is locked: other processes need not wait for arithmetic.
-        block = PricedBlock(wishes, noise, deltas=[b.delta for b in budgets])
-        with self._store.transaction():
-            # Once more: another copy of this ledger may have spent since it was opened.
-            self._refuse_if_rolled_back()
+        block = PricedBlock(wishes, noise, [b.delta for b in budgets], self.unproven)
+        with self._change():
             earlier = self._store.last("kind = 'block'")
             before = self.totals()
             samples = earlier.body["samples"] if earlier else 0
@@ -327,7 +384,6 @@ class Ledger:
             row = self._store.append(
                 "block", {"recipe": recipe_hash, **block.body(before, samples)}
             )
-        self._remember()
         return row.seq
 
     def begin_draw(self, block: int, place: int, wish: Wish, count: int) -> tuple[int, int]:
@@ -338,16 +394,15 @@ class Ledger:
         Raises:
             BudgetExhausted: the block has fewer answers left; nothing was drawn.
         """
-        begun = draws.begin(self._store, block, place, wish, count)
-        # An old copy of the ledger must not draw again what this one has drawn.
-        self._remember()
-        return begun
+        with self._change():
+            return draws.begin(self._store, block, place, wish, count)
 
     def commit_draw(
         self, block: int, draw: int, answers: Integers, answered: int, key: str | None
     ) -> None:
         """Store the noisy answers and close the draw, in one transaction (L2)."""
-        draws.commit(self._store, block, draw, answers, answered, key)
+        with self._change():
+            draws.commit(self._store, block, draw, answers, answered, key)
 
     def reserved(self, recipe_hash: str, noise: str) -> tuple[int, list[Wish]] | None:
         """The newest block under this recipe and its wishes, to go on with."""
@@ -370,10 +425,10 @@ class Ledger:
         return draws.recall(self._store, key)
 
 
-def _for_whom(wishes: Sequence[Wish]) -> str:
-    """The option that a budget needs where the wishes do not speak of single records."""
+def _for_whom(wishes: Sequence[Wish]) -> Pair:
+    """What a budget is needed for: single records where the wishes speak of them."""
     pairs = set.intersection(*(set(mechanism.sensitivity.bounds) for mechanism, _ in wishes))
-    return "" if RECORD in pairs or not pairs else f" --for {min(pairs)}"
+    return RECORD if RECORD in pairs or not pairs else min(pairs)
 
 
 def _purpose(purpose: Purpose | str) -> Purpose:
@@ -393,7 +448,8 @@ def _unseen(store: Store, prints: Sequence[bytes]) -> list[bytes]:
     return [p for p in prints if not store.query(seen, (p,))]
 
 
-def _add_members(store: Store, prints: Sequence[bytes]) -> None:
+def _add_members(store: Store, key: bytes, prints: Sequence[bytes]) -> None:
     """Enter fingerprints; the chained row holds a digest, never a count of records."""
-    row = store.append("members", {"digest": members.digest(prints)})
+    nonce = os.urandom(16).hex()
+    row = store.append("members", {"nonce": nonce, "digest": members.digest(key, nonce, prints)})
     store.insert_members([(p, row.seq) for p in prints])

@@ -6,7 +6,6 @@ about an id; with it lost, no data can be recognised any more and nothing more m
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 from collections.abc import Iterable, Sequence
@@ -70,6 +69,9 @@ def fingerprints(
     return sorted({hmac.digest(key, name.encode(), "sha256")[:20] for name in named})
 
 
-def digest(prints: Sequence[bytes]) -> str:
-    """A digest of a set of fingerprints, for the chain."""
-    return hashlib.sha256(b"".join(sorted(prints))).hexdigest()
+def digest(key: bytes, nonce: str, prints: Sequence[bytes]) -> str:
+    """A digest of a set of fingerprints, for the chain.
+
+    Keyed and with a nonce, so that a row for no new record looks like any other (K10).
+    """
+    return hmac.digest(key, nonce.encode() + b"".join(sorted(prints)), "sha256").hex()

@@ -20,7 +20,7 @@ from typing import Any
 
 from stillroom.errors import BadInput, DoesNotVerify, StillroomError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x5711100D
 _WAIT_SECONDS = 120.0
 
@@ -52,13 +52,13 @@ _GUARDS = "".join(
     for verb in ("UPDATE", "DELETE")
 )
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
-"""From version n to n + 1. A migration may add tables and columns; it never rewrites a row."""
+DATED = ("open", "budget", "block")
+"""Rows that tell their day. No other row tells a time: a step takes as long as its batch (K10)."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the ledger."""
+    """One line of the ledger; `at` is a day, or empty."""
 
     seq: int
     at: str
@@ -110,9 +110,7 @@ class Store:
         self._pid = -1
         self._connection: sqlite3.Connection | None = None
         with self._explained():
-            version = self._check_header()
-        if version < SCHEMA_VERSION and not read_only:
-            self._migrate(version)
+            self._check_header()
 
     @classmethod
     def create(cls, path: Path, fill: Callable[[Store], None]) -> Store:
@@ -183,7 +181,7 @@ class Store:
                 remedy="restore the newest backup; a head kept elsewhere tells whether it is",
             ) from None
 
-    def _check_header(self) -> int:
+    def _check_header(self) -> None:
         if not self.path.is_file():
             raise BadInput(
                 "there is no ledger at that place",
@@ -200,20 +198,20 @@ class Store:
                 remedy="check the path",
             )
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        if version > SCHEMA_VERSION or version < 1:
+        if version == 1:
+            raise BadInput(
+                "the ledger was made by a version whose prices could be too small",
+                where=str(self.path),
+                why="its totals are not to be trusted; CHANGELOG lists the faults under Privacy",
+                remedy="keep it as a record of what was told, and draw nothing more from it",
+            )
+        if version != SCHEMA_VERSION:
             raise BadInput(
                 f"the ledger has schema version {version}, this stillroom knows {SCHEMA_VERSION}",
                 where=str(self.path),
                 why="rows of an unknown version could be misread",
                 remedy="upgrade stillroom",
             )
-        return version
-
-    def _migrate(self, version: int) -> None:
-        with self.transaction() as connection:
-            for step in range(version, SCHEMA_VERSION):
-                MIGRATIONS[step](connection)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -235,7 +233,7 @@ class Store:
         assert connection.in_transaction
         last = connection.execute("SELECT seq, hash FROM rows ORDER BY seq DESC LIMIT 1").fetchone()
         seq, previous = (last[0] + 1, last[1]) if last else (1, "")
-        at = datetime.now(UTC).isoformat(timespec="seconds")
+        at = datetime.now(UTC).date().isoformat() if kind in DATED else ""
         text = canonical(body)
         digest = row_hash(previous, seq, at, kind, block, text)
         connection.execute(
@@ -248,6 +246,12 @@ class Store:
         connection = self._connect()
         assert connection.in_transaction
         connection.executemany("INSERT INTO members VALUES (?, ?)", members)
+
+    def insert_answers(self, draw: int, key: str | None, shape: str, content: bytes) -> None:
+        """Keep the noisy answers of a draw; only inside a transaction."""
+        connection = self._connect()
+        assert connection.in_transaction
+        connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (draw, key, shape, content))
 
     def rows(self, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
         """Rows in order; `where` is a condition of this package, never of a user."""
@@ -265,6 +269,10 @@ class Store:
         """A read of the other tables."""
         with self._explained():
             return self._connect().execute(sql, values).fetchall()
+
+    def has_members(self) -> bool:
+        """Whether any record has been entered."""
+        return bool(self.query("SELECT 1 FROM members LIMIT 1"))
 
     def head(self) -> Head:
         """The newest row."""

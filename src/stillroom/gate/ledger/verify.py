@@ -14,18 +14,18 @@ from stillroom.data.store import load_parts
 from stillroom.errors import BadInput, DoesNotVerify, UnsupportedEvent, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
-from stillroom.gate.events import Line, lines_from_json
+from stillroom.gate.events import REPEATABLE, Line, lines_from_json
 from stillroom.gate.ledger import members
 from stillroom.gate.ledger.blocks import ALL_PAIRS
 from stillroom.gate.ledger.budget import fits, totals_from_json
 from stillroom.gate.ledger.known import rolled_back
-from stillroom.gate.ledger.ledger import Ledger
+from stillroom.gate.ledger.ledger import GIVEN, Ledger
 from stillroom.gate.ledger.store import Head, Row, broken, canonical, row_hash
 from stillroom.gate.mechanisms import mechanism_from_json
-from stillroom.vocabulary import RECORD, Budget, Guarantee, Pair
+from stillroom.vocabulary import CHANGED_RECORD, RECORD, Budget, Guarantee, Pair
 
 EXPORT_FORMAT = "stillroom ledger export"
-EXPORT_VERSION = 1
+EXPORT_VERSION = 2
 _CLOSE = 1e-9
 
 
@@ -75,9 +75,10 @@ def verify(ledger: Ledger) -> None:
     store = ledger.store
     store.check_chain()
     verify_rows(store.rows(), str(ledger.path))
+    key = members.read_key(members.key_path(ledger.path))
     for row in store.rows("kind = 'members'"):
         stored = [m for (m,) in store.query("SELECT hmac FROM members WHERE seq = ?", (row.seq,))]
-        if members.digest(stored) != row.body["digest"]:
+        if members.digest(key, row.body["nonce"], stored) != row.body["digest"]:
             raise broken(ledger.path, row.seq, "the register of records was changed")
     strays = "SELECT 1 FROM members WHERE seq NOT IN (SELECT seq FROM rows WHERE kind = 'members')"
     unasked = "SELECT 1 FROM answers WHERE draw NOT IN (SELECT seq FROM rows WHERE kind = 'draw')"
@@ -108,15 +109,20 @@ def verify_rows(rows: Iterable[Row], where: str) -> None:
 
 def _verify_rows(rows: Iterable[Row], where: str) -> None:
     blocks: dict[int, Row] = {}
+    unproven: set[str] = set()
     drawn: dict[tuple[int, int], int] = {}
     open_draws: dict[int, Row] = {}
     totals = dict.fromkeys(ALL_PAIRS, renyi.NOTHING)
     budgets: dict[Pair, Budget] = {}
     for row in rows:
-        if row.kind == "budget":
+        if row.kind == "open" and row.body["ids"] != GIVEN:
+            unproven = {str(CHANGED_RECORD)}
+        elif row.kind == "budget":
             pair = Pair.parse(row.body["pair"])
             budgets[pair] = Budget(row.body["epsilon"], row.body["delta"], pair)
         elif row.kind == "block":
+            if unproven & {*row.body["epsilon"], *map(str, totals_from_json(row.body["totals"]))}:
+                raise broken(where, row.seq, "a price is stated for what cannot be promised")
             totals = _check_block(row, totals, where)
             _check_budgets(row, totals, budgets.values(), first=not blocks, where=where)
             blocks[row.seq] = row
@@ -157,8 +163,8 @@ def _check_block(
     for pair_text, by_delta in row.body["epsilon"].items():
         cost = price(lines, Pair.parse(pair_text))
         for delta, figures in by_delta.items():
-            stated_epsilon = figures.get("certified", math.inf)
-            if stated_epsilon < cost.epsilon(float(delta)) * (1 - 1e-3) - 1e-6:
+            least, _ = cost.range(float(delta))
+            if figures.get("certified", math.inf) < least.epsilon:
                 raise broken(where, row.seq, f"epsilon at delta {delta} is less than it costs")
     return stated
 
@@ -174,8 +180,10 @@ def _check_budgets(
     """A block fits every budget of its time, unless it has no finite price and was let in so."""
     lines = lines_from_json(row.body["events"]) if row.body["noise"] == "os" else []
     for budget in budgets:
-        alone = price(lines, budget.pair).epsilon(budget.delta) if lines else math.inf
-        fitted = first and alone <= budget.epsilon * (1 + 1e-3)
+        alone = math.inf
+        if lines:
+            alone = price(lines, budget.pair).range(budget.delta)[0].epsilon
+        fitted = first and alone <= budget.epsilon
         fitted = fitted or fits(
             totals.get(budget.pair, renyi.INFINITE), row.body["samples"], budget
         )
@@ -192,9 +200,8 @@ def reprice(rows: Iterable[Row], pair: Pair, delta: float) -> Guarantee:
     lines: list[Line] = []
     for row in rows:
         if row.kind == "block":
-            if row.body["noise"] != "os":
-                return Guarantee(pair, math.inf, delta, "none", {"PLD": None, "RDP": math.inf})
-            lines += lines_from_json(row.body["events"])
+            repeatable = row.body["noise"] != "os"
+            lines += [(REPEATABLE, 1)] if repeatable else lines_from_json(row.body["events"])
     return price(lines, pair).guarantee(delta)
 
 

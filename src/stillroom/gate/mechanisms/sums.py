@@ -1,6 +1,8 @@
 """Noisy integer counts and noisy sums of integer-grid vectors, also over a Poisson sample.
 
-Claim: see discrete_gaussian.py and discrete_laplace.py for the noise. In a sum each unit's own
+Claim: see discrete_gaussian.py and discrete_laplace.py for the noise. Counts: a unit counted m
+times moves them by at most m in Euclidean distance, when all its records share one cell (K1b). For
+m = 1 each count moves by at most one, and the exact discrete law is used. In a sum each unit's own
 term lies in a ball of squared radius `squared_norm`: adding or removing it moves the sum by the
 radius, changing it by the diameter. Over a Poisson sample of rate q the native pairs of
 dp_accounting are used (E4), with the Gaussian of variance sigma^2 - 4 (E3).
@@ -24,30 +26,33 @@ def _own_units(unit: Unit) -> list[Pair]:
     return [Pair(unit, relation) for relation in Relation]
 
 
-def _twice_if_changed(bound: int, unit: Unit) -> dict[Pair, Fraction]:
-    """A changed unit leaves its old counts and joins new ones."""
-    change = {Relation.ADD_OR_REMOVE: 1, Relation.CHANGE: 2}
-    return {pair: Fraction(bound * change[pair.relation]) for pair in _own_units(unit)}
-
-
 @dataclass(frozen=True)
 class NoisyCounts(Mechanism):
-    """Integer counts, of which one unit moves at most `steps` by one each, with Gaussian noise.
+    """Integer counts with Gaussian noise; each unit is counted at most `records` times.
 
-    >>> NoisyCounts(sigma=3, width=10, steps=1).lines(1)[0][0].kind
+    Guarantee: one unit, with all its records in one cell or in many, added, removed or changed.
+
+    Args:
+        sigma: noise on each count; above 2 where a unit has several records (E3).
+        width: how many counts there are.
+        records: how often one unit is counted at most; public.
+        unit: who is counted.
+
+    >>> NoisyCounts(sigma=3, width=10).lines(1)[0][0].kind
     'discrete-gaussian'
     """
 
     name = "noisy-counts"
     sigma: Fraction
     width: int
-    steps: int = 1
+    records: int = 1
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
         check_count("width", self.width)
-        check_count("steps", self.steps)
-        object.__setattr__(self, "sigma", check_sigma(self.sigma))
+        check_count("records", self.records)
+        check = check_sigma if self.records == 1 else check_fine_sigma
+        object.__setattr__(self, "sigma", check(self.sigma))
 
     @property
     def coordinates(self) -> int:
@@ -55,7 +60,7 @@ class NoisyCounts(Mechanism):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return Sensitivity(Norm.STEPS, _twice_if_changed(self.steps, self.unit))
+        return Sensitivity.of_counts(self.records, self.unit)
 
     def lines(self, count: int) -> list[Line]:
         return [(GaussianEvent(self.sigma * self.sigma, self.width, self.sensitivity), count)]
@@ -92,7 +97,10 @@ class LaplaceCounts(Mechanism):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return Sensitivity(Norm.L1, _twice_if_changed(self.l1, self.unit))
+        # A changed unit leaves its old counts and joins new ones.
+        times = {Relation.ADD_OR_REMOVE: 1, Relation.CHANGE: 2}
+        bounds = {p: Fraction(self.l1 * times[p.relation]) for p in _own_units(self.unit)}
+        return Sensitivity(Norm.L1, bounds)
 
     def lines(self, count: int) -> list[Line]:
         return [(LaplaceEvent(self.scale, self.width, self.sensitivity), count)]

@@ -47,7 +47,7 @@ class _Votes(Mechanism):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return Sensitivity.uniform(Norm.STEPS, 2, self.unit)
+        return Sensitivity.uniform(Norm.UNIT_STEPS, 2, self.unit)
 
     def check(self, value: Integers) -> None:
         super().check(value)
@@ -138,7 +138,7 @@ class ConfidentVotes(_Votes):
         object.__setattr__(self, "threshold_sigma", exact)
 
     def lines(self, count: int) -> list[Line]:
-        largest = Sensitivity.uniform(Norm.STEPS, 1, self.unit)
+        largest = Sensitivity.uniform(Norm.UNIT_STEPS, 1, self.unit)
         test = GaussianEvent(self.threshold_sigma * self.threshold_sigma, 1, largest)
         return [(test, count), (self._votes_event(), self.capacity(count))]
 
