@@ -214,9 +214,33 @@ def test_as_given_keeps_equal_pictures_apart() -> None:
     test = Dataset([[2], [3]], [1, 0], class_names(2))
     split = Split.as_given(train, test)
     assert set(train.ids) & set(test.ids)
-    assert split.sensitive.ids == train.ids
-    assert split.test.ids == tuple(f"test/{name}" for name in test.ids)
+    assert split.test.ids == test.ids
+    assert split.sensitive.ids == (train.ids[0], f"{train.ids[1][:-1]}1")
     assert len(split.public) == 0
+
+
+def test_a_tested_record_moves_no_equal_training_record() -> None:
+    """Numbers of equal records are counted over all parts, so they must not decide a place."""
+    classes = class_names(2)
+    rows = np.arange(600).reshape(300, 2)
+    train = Dataset(rows, np.zeros(300, int), classes)
+    for more in (rows[:1], rows[:40]):
+        test = Dataset(np.concatenate([[[900, 901]], more]), np.zeros(1 + len(more), int), classes)
+        before = Split.as_given(train, test.select([0]), public="1/2", key="key")
+        after = Split.as_given(train, test, public="1/2", key="key")
+        assert {*before.sensitive.ids, *before.public.ids} == set(train.ids)
+        assert {*after.sensitive.ids, *after.public.ids} != set(train.ids)
+        for part in ("public", "sensitive"):
+            assert np.array_equal(getattr(before, part).x, getattr(after, part).x)
+        own = [split.sensitive.units for split in (before, after)]
+        assert shards(own[0], 7, "key").tolist() == shards(own[1], 7, "key").tolist()
+
+
+def test_equal_records_share_a_part_and_a_shard() -> None:
+    data = Dataset(np.repeat(np.arange(60), 5)[:, None], np.zeros(300, int), class_names(2))
+    part = part_of(Split.by_fraction(data, "key"))
+    assert len({(i.rpartition("-")[0], part[i]) for i in data.ids}) == 60
+    assert len(set(zip(data.x[:, 0], shards(data.units, 9, "key"), strict=True))) == 60
 
 
 def test_as_given_refuses_one_record_or_person_in_two_parts() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,16 @@ from stillroom.errors import BadInput
 
 CONTENT_ID = "sha256:"
 """How an id made from the content begins; an id from a column begins otherwise."""
+
+
+def is_from_content(identity: str) -> bool:
+    """Whether an id was made from the content of its record.
+
+    >>> is_from_content("patient 17"), is_from_content("sha256:0f-0")
+    (False, True)
+    """
+    return identity.startswith(CONTENT_ID)
+
 
 LARGEST_INTEGER = 2**53
 """Beyond it a feature is no exact float64, and two different records would share an id."""
@@ -30,9 +40,9 @@ class Dataset:
 
     Guarantee: an id depends on its own record alone. Without given ids it is the SHA-256 of the
     record's numbers, label and person, plus an occurrence number among equal ones. So reordering
-    the records keeps the set of ids, adding or removing one changes no other id, and the same
-    numbers read from another file format or data type keep theirs. Nothing here is computed over
-    several records: no mean, no scale, no list of classes.
+    the records keeps the set of ids, adding or removing one changes the ids of equal ones at most,
+    and the same numbers read from another file format or data type keep theirs. Nothing here is
+    computed over several records: no mean, no scale, no list of classes.
 
     Assumes: `classes` was fixed without looking at the records. A class may be absent.
 
@@ -60,6 +70,8 @@ class Dataset:
     ids: tuple[str, ...] = ()
     persons: tuple[str, ...] | None = None
     name: str = "unnamed"
+    ids_from_content: bool = field(init=False)
+    """Whether ids are made from content: a changed record is then another record."""
 
     def __post_init__(self) -> None:
         def settle(field: str, value: object) -> None:
@@ -75,6 +87,7 @@ class Dataset:
             _refuse_twins(self.ids, self.name)
         else:
             settle("ids", tuple(_content_ids(self)))
+        settle("ids_from_content", any(is_from_content(i) for i in self.ids))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -83,8 +96,14 @@ class Dataset:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What must stay together: the persons where they are known, else the ids."""
-        return self.ids if self.persons is None else self.persons
+        """What must stay together: persons where they are known, equal records, else single ones.
+
+        Which of two equal records has which number may depend on a third one, so no number may
+        decide where they go.
+        """
+        if self.persons is not None:
+            return self.persons
+        return tuple(_first_of_equals(i) for i in self.ids)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -130,6 +149,40 @@ class Dataset:
         return part
 
 
+def numbered_together(parts: Mapping[str, Dataset]) -> dict[str, Dataset]:
+    """The parts of one source, equal records numbered over all of them, those of `test` first.
+
+    Two equal rows in two parts are two records. Ids made from content only say that they look
+    alike, so the later ones get the next numbers; given ids stay as they are.
+
+    >>> train, test = (Dataset([[1], [v]], [0, 0], classes=2) for v in (2, 3))
+    >>> both = numbered_together({"train": train, "test": test})
+    >>> [i[-2:] for i in both["test"].ids], [i[-2:] for i in both["train"].ids]
+    (['-0', '-0'], ['-1', '-0'])
+    """
+    every = [i for part in parts.values() for i in part.ids if is_from_content(i)]
+    if len(set(every)) == len(every):
+        return dict(parts)
+    seen: Counter[str] = Counter()
+    numbered = {}
+    for name in sorted(parts, key=lambda part: part != "test"):
+        ids = []
+        for own in parts[name].ids:
+            first = _first_of_equals(own)
+            ids.append(f"{first.removesuffix('0')}{seen[first]}" if is_from_content(own) else own)
+            seen[first] += 1
+        numbered[name] = copy.copy(parts[name])
+        object.__setattr__(numbered[name], "ids", tuple(ids))
+    return {name: numbered[name] for name in parts}
+
+
+def _first_of_equals(identity: str) -> str:
+    """The id that the first of all equal records has; a given id is its own."""
+    if not is_from_content(identity):
+        return identity
+    return identity.rpartition("-")[0] + "-0"
+
+
 def class_names(classes: int | Sequence[str] | None, where: str = "classes") -> tuple[str, ...]:
     """The names of the classes, from their names or their count.
 
@@ -149,10 +202,10 @@ def class_names(classes: int | Sequence[str] | None, where: str = "classes") -> 
             remedy=f"say how many there are (2 to {MOST_CLASSES}), such as 10, or list their names",
         )
     names = tuple(classes)
-    proper = all(isinstance(name, str) and name.strip() for name in names)
+    proper = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
     if not proper or len(set(names)) != len(names) or not 2 <= len(names) <= MOST_CLASSES:
         raise BadInput(
-            "class names must be two or more different, non-empty texts",
+            "class names must be two or more different texts of one line each",
             where=where,
             why="a label must point to exactly one class",
             remedy="list each class once, such as cat,dog",

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.data.dataset import CONTENT_ID, Dataset
+from stillroom.data.dataset import Dataset, numbered_together
 from stillroom.errors import BadInput
 
 Share = int | float | str | Fraction
@@ -33,8 +33,9 @@ class Split:
     """The three parts of the data: free to use, to be protected, and to be measured on.
 
     Guarantee: no id and no person is in two parts. In `by_fraction` and `by_class` the part of a
-    record depends on the key, on its own id (its person where persons are known) and, in
-    `by_class`, on the classes of that unit's own records; adding or removing one moves no other.
+    record depends on the key, on its own id (its person where persons are known, its content where
+    the id is made of it) and, in `by_class`, on the classes of that unit's own records; adding or
+    removing one moves no other.
 
     Assumes: the key is public (it comes from the recipe), and `public` really may be seen by all.
 
@@ -160,8 +161,7 @@ class Split:
 
         The same picture can stand in both official files. Ids from a column would then name one
         record twice, which is refused. Ids made from the content only say that two records look
-        alike, so those of the test part get the prefix `test/`. Those of the training part stay:
-        a ledger must know the same sensitive records again however they were split.
+        alike, so equal ones are numbered over both parts, those of the test part first.
 
         Args:
             train: the records to train on.
@@ -182,8 +182,8 @@ class Split:
                 why="a person could be in both without being noticed",
                 remedy="give persons for both, or for neither",
             )
-        own_ids = tuple(f"test/{i}" if i.startswith(CONTENT_ID) else i for i in test.ids)
-        measured = replace(test, ids=own_ids)
+        parts = numbered_together({"train": train, "test": test})
+        train, measured = parts["train"], parts["test"]
         if isinstance(public, Dataset):
             return cls(public, train, measured)
         share, _ = _shares(public, 0)
@@ -195,8 +195,8 @@ class Split:
             )
         if share == 0:
             return cls(train.select([]), train, measured)
-        parts = cls.by_class(train, key, sensitive_classes, public=share, test=0)
-        return cls(parts.public, parts.sensitive, measured)
+        open_or_not = cls.by_class(train, key, sensitive_classes, public=share, test=0)
+        return cls(open_or_not.public, open_or_not.sensitive, measured)
 
     @classmethod
     def _assign(

@@ -15,7 +15,7 @@ import numpy as np
 
 from stillroom.data.catalogue import KNOWN, fresh_folder, present
 from stillroom.data.cifar import read_cifar
-from stillroom.data.dataset import Dataset, class_names
+from stillroom.data.dataset import Dataset, class_names, numbered_together
 from stillroom.data.files import file_kind
 from stillroom.data.folders import WHOLE, read_folder
 from stillroom.data.pictures import read_svhn
@@ -175,13 +175,13 @@ def load_parts(
                 why="a label would mean another class than the recipe says",
                 remedy=f"leave the classes out, or give: {', '.join(names)}",
             )
-        return parts
+        return numbered_together(parts)
     path = Path(name)
     if path.is_dir() and labels is None:
-        return read_folder(path, classes)
+        return numbered_together(read_folder(path, classes))
     if not path.is_file() and not path.is_dir():
         raise _not_found(name, folder)
-    return _read_file(path, classes, labels, columns or {})
+    return numbered_together(_read_file(path, classes, labels, columns or {}))
 
 
 def imported(root: Path) -> tuple[str, ...]:
