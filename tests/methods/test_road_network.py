@@ -82,10 +82,10 @@ def diverging(folder, rate):
     return recipe
 
 
-def test_a_loss_that_is_no_number_is_named_with_its_step(tmp_path, networks, quick):
+def test_weights_that_have_grown_too_large_are_named_with_their_step(tmp_path, networks, quick):
     recipe = diverging(tmp_path, "1")
     for _ in range(2):
-        with pytest.raises(BadInput, match="loss is not a number") as caught:
+        with pytest.raises(BadInput, match="not even a blank record") as caught:
             release(recipe, tmp_path / "out", budget=BUDGET)
         assert caught.value.exit_code == 2
         assert caught.value.where == "step 2"
@@ -102,6 +102,73 @@ def test_a_sample_that_was_drawn_stays_charged(tmp_path, networks, quick):
     assert caught.value.where == "step 2"
     # That step's sample was drawn, and it is gone (L2).
     assert charged(tmp_path) == (1, 2)
+
+
+ODD = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Masked(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.first, self.last = nn.Linear(256, 8), nn.Linear(8, classes)
+
+    def forward(self, x):
+        return self.last(F.dropout(self.first(x.flatten(1)), 0.1))
+
+class Tied(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.first, self.last = nn.Linear(256, 16), nn.Linear(256, classes)
+
+    def forward(self, x):
+        return self.last(F.linear(torch.tanh(self.first(x.flatten(1))), self.first.weight.T))
+
+class Squared(nn.Linear):
+    def forward(self, x):
+        return super().forward(x.flatten(1) ** 2)
+
+def squared(shape, classes):
+    return Squared(256, classes)
+
+def masked(shape, classes):
+    return Masked(classes)
+
+def tied(shape, classes):
+    return Tied(classes)
+"""
+
+
+def test_a_record_that_cannot_be_clipped_loses_no_draw(tmp_path, networks, quick):
+    """Whether the draw is lost would tell whether the record was in the sample (K10)."""
+    training = 'model = "odd_networks:squared"\nclip = 1\nlearning_rate = 0.1\nsteps = 8'
+    (tmp_path / "modules" / "odd_networks.py").write_text(ODD)
+    recipe = recipe_in(tmp_path, training=training, records=200)
+    recipe.write_text(recipe.read_text().replace("rate = 1\n", "rate = '1/2'\n", 1))
+    with np.load(tmp_path / "scans.npz") as file:
+        x, y = file["x"].astype(np.float32), file["y"]
+    x[:] = np.where(np.arange(len(x)) % 4 == 1, 1e37, x.T).T
+    np.savez(tmp_path / "scans.npz", x=x, y=y)
+    release(recipe, tmp_path / "out", budget=BUDGET)
+    assert charged(tmp_path) == (1, 8)
+    assert verify_bundle(tmp_path / "out")["drawn"] == 8
+
+
+@pytest.mark.parametrize("ghost", ["true", "false"])
+@pytest.mark.parametrize(
+    ("model", "says"), [("masked", "draws random numbers"), ("tied", "not those of the loss")]
+)
+def test_gradients_that_are_not_the_records_own_cost_nothing(
+    tmp_path, networks, quick, model, says, ghost
+):
+    (tmp_path / "modules" / "odd_networks.py").write_text(ODD)
+    training = f'model = "odd_networks:{model}"\nclip = 1\nghost = {ghost}'
+    recipe = recipe_in(tmp_path, training=training, records=100)
+    with pytest.raises(BadInput, match=says) as caught:
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    assert caught.value.exit_code == 2
+    assert charged(tmp_path) == (0, 0)
 
 
 def test_public_records_beside_the_sensitive_ones(tmp_path, networks, quick):

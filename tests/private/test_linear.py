@@ -17,6 +17,9 @@ from stillroom.vocabulary import Norm, SecretSample
 HALF = Clip(Fraction(1, 2))
 
 
+CLIP = Clip(Fraction(1, 2))
+
+
 def records_of(seed, size=40, features=30, classes=4):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(size, features)).astype(np.float32)
@@ -145,13 +148,26 @@ def test_a_forgotten_clip_is_caught(monkeypatch):
     assert max(norms) > clip.squared_norm
 
 
-def test_long_rows_and_nan_are_refused():
-    rows, labels, _ = records_of(7)
-    with pytest.raises(BadInput, match="longer than 1"):
-        LinearRecords(rows * 1.1, labels, 4)
-    rows[3, 3] = np.nan
-    with pytest.raises(BadInput, match="finite"):
-        LinearRecords(rows, labels, 4)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_finite_counts_nothing_and_says_nothing(bad):
+    """As if the record were not there; an error after a draw would tell that it is (K10)."""
+    rows, labels, weights = records_of(7)
+    without = clipped(np.delete(rows, 3, axis=0), np.delete(labels, 3), weights)
+    rows[3, 3] = bad
+    assert np.array_equal(clipped(rows, labels, weights), without)
+
+
+@pytest.mark.parametrize("times", [1.1, 40.0, 1e30])
+def test_a_long_row_is_shortened_and_says_nothing(times):
+    rows, labels, weights = records_of(7)
+    rows[3] *= np.float32(times / np.linalg.norm(rows[3]))
+    whole = clipped(rows, labels, weights)
+    moved = whole - clipped(np.delete(rows, 3, axis=0), np.delete(labels, 3), weights)
+    assert 0 < (moved * moved).sum() <= CLIP.squared_norm
+
+
+def clipped(rows, labels, weights):
+    return LinearRecords(rows, labels, 4).clipped_sum(weights, CLIP, None).open_bounded()[0]
 
 
 @pytest.mark.parametrize("norm", [0, -1, 2])

@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import (
-    GradSampleModuleFastGradientClipping,
-)
 from torch import nn
 
 from stillroom.data import Split, digits
-from stillroom.errors import BadInput, NotSanitised, NumericalDoubt
+from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger
 from stillroom.models.augmentation import Augment
 from stillroom.models.flat import flatten, trainable, unflatten
+from stillroom.private import networks
 from stillroom.private.network_clip import ASSUMPTIONS, NetworkClip
-from stillroom.private.networks import NetworkRecords
+from stillroom.private.network_gradients import Outer
+from stillroom.private.networks import NetworkRecords, guesses
 from stillroom.public.network_descent import NetworkDescent
 from stillroom.vocabulary import Norm, SecretSample
 
@@ -95,15 +94,20 @@ def summed(records, weights, clip=CLIP, sample=None, step=1):
     return records.clipped_sum(weights, clip, sample, step=step).open_bounded()[0]
 
 
+def only(*places):
+    """A sample of these records alone."""
+    return SecretSample(Fraction(1, 3), lambda size: np.isin(np.arange(size), places))
+
+
 @pytest.mark.parametrize("ghost", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_it_is_the_sum_of_clipped_gradients(name, ghost):
     network, weights = network_of(name)
-    x, y = records_of(1)
+    x, y = records_of(1, size=100)
     gradients = [gradient_of(network, weights, *pair) for pair in zip(x, y.tolist(), strict=True)]
     clip = NetworkClip(Fraction(str(round(np.median([np.linalg.norm(g) for g in gradients]), 3))))
     expected = sum(clipped(gradient, clip) for gradient in gradients)
-    records = NetworkRecords(x, y, CLASSES, network, chunk=16, ghost=ghost)
+    records = NetworkRecords(x, y, CLASSES, network, ghost=ghost)
     got = summed(records, weights, clip)
     assert records.width == len(got) == len(weights)
     assert got * clip.unit == pytest.approx(expected, abs=1e-5 * float(clip.norm))
@@ -112,11 +116,11 @@ def test_it_is_the_sum_of_clipped_gradients(name, ghost):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_ghost_and_per_record_agree_whatever_the_chunk(name):
     network, weights = network_of(name)
-    x, y = records_of(2, size=33)
+    x, y = records_of(2, size=130)
     sums = [
         summed(NetworkRecords(x, y, CLASSES, network, chunk=chunk, ghost=ghost), weights)
         for ghost in (False, True)
-        for chunk in (1, 8, 64)
+        for chunk in (64, 128, 192)
     ]
     for other in sums[1:]:
         assert np.abs(other - sums[0]).max() < 1e-5 * CLIP.steps
@@ -144,49 +148,47 @@ def test_one_extreme_record_moves_the_integers_no_further_than_declared(name, gh
 def test_the_extreme_record_would_be_seen_without_the_clip(monkeypatch):
     """The twin that neither clips nor looks breaks the bound that the real one keeps."""
     monkeypatch.setattr(
-        NetworkRecords, "_checked_factors", lambda self, norms, clip, step: torch.ones_like(norms)
+        NetworkRecords, "_factors", staticmethod(lambda norms, clip: torch.ones_like(norms))
     )
     network, weights = network_of("convolution")
     x, y = records_of(3, size=20)
     x[17] *= 1e4
     records = NetworkRecords(x[17:18], y[17:18], CLASSES, network)
+    assert not summed(records, weights).any()
+    monkeypatch.setattr(networks, "NORM_TOLERANCE", float("inf"))
     assert squared(summed(records, weights)) > CLIP.squared_norm
 
 
-@pytest.mark.parametrize("ghost", [False, True])
-@pytest.mark.parametrize(
-    "factors",
-    [
-        lambda norms, clip: torch.ones_like(norms),
-        lambda norms, clip: torch.ones_like(norms) / len(norms),
-        lambda norms, clip: float(clip.norm) * 1.002 / norms,
-    ],
-    ids=["the clip left out", "averaged instead of clipped", "two thousandths too long"],
-)
-def test_a_wrong_clip_is_refused(monkeypatch, factors, ghost):
-    network, weights = network_of("linear")
-    x, y = records_of(4)
-    x[3] *= 1e4
-    records = NetworkRecords(x, y, CLASSES, network, ghost=ghost)
-    summed(records, weights)
-    monkeypatch.setattr(NetworkRecords, "_factors", staticmethod(factors))
-    with pytest.raises(NumericalDoubt, match=r"longer than the clip \[step 1\]"):
-        summed(records, weights)
-
-
 def test_norms_that_are_too_small_are_noticed(monkeypatch):
-    """A twin of Opacus whose ghost norms are half of the truth."""
-    network, weights = network_of("linear")
+    """A twin whose ghost norms are half of the truth."""
+    network, _ = network_of("linear")
     x, y = records_of(5)
-    records = NetworkRecords(x, y, CLASSES, network, chunk=1, ghost=True)
-    true = GradSampleModuleFastGradientClipping.NORM_SAMPLERS[nn.Linear]
+    NetworkRecords(x, y, CLASSES, network, ghost=True)
+    true = Outer.squares
+    monkeypatch.setattr(Outer, "squares", lambda self: true(self) / 4)
+    with pytest.raises(BadInput, match="not those of the loss"):
+        NetworkRecords(x, y, CLASSES, network, ghost=True)
 
-    def half(layer, activations, backprops):
-        return {w: norm / 2 for w, norm in true(layer, activations, backprops).items()}
 
-    monkeypatch.setitem(GradSampleModuleFastGradientClipping.NORM_SAMPLERS, nn.Linear, half)
-    with pytest.raises(NumericalDoubt, match="longer than the clip"):
-        summed(records, weights)
+@pytest.mark.parametrize("magnitude", [1.0, 1e8, 1e12])
+@pytest.mark.parametrize("ghost", [False, True])
+def test_what_cancels_within_a_record_is_measured_as_it_is_added(magnitude, ghost):
+    """A picture whose gradient is what rounding leaves of sums that cancel.
+
+    Added in another order than measured in, as by a second backward pass of autograd, the rest
+    would have another length: 1.8 clips at 1e8.
+    """
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, CLASSES)
+    )
+    half = np.random.default_rng(0).normal(size=(20, 16, 16))
+    whole = np.pad(np.concatenate([half, -half], axis=1), ((0, 0), (2, 2), (2, 2)))
+    x = torch.from_numpy((magnitude * whole[:, None]).astype(np.float32))
+    clip = NetworkClip(Fraction(1, 1000))
+    records = NetworkRecords(x, np.zeros(20), CLASSES, network, ghost=ghost)
+    moved = [squared(summed(records, flatten(network), clip, only(i))) for i in range(20)]
+    assert (0.99 * clip.steps) ** 2 < max(moved) <= (1.0001 * clip.steps) ** 2
 
 
 def test_what_is_declared():
@@ -200,6 +202,8 @@ def test_what_is_declared():
     # The tolerance and the rounding of the widest network fit into half of the 1 %.
     assert 1.001 * CLIP.steps + 2**16 <= 1.005 * CLIP.steps
     assert ASSUMPTIONS["real arithmetic"].startswith("assumed: ")
+    assert all(text.startswith(("assumed: ", "checked: ")) for text in ASSUMPTIONS.values())
+    assert all(text.isprintable() for text in ASSUMPTIONS.values())
 
 
 @pytest.mark.parametrize("norm", [0, -1, 2**21, Fraction(1, 2**21)])
@@ -212,7 +216,7 @@ def test_views_are_averaged_before_the_clip():
     network, weights = network_of("convolution")
     x, y = records_of(7, size=12)
     augment = Augment(key=5, shift=2, mirror=True)
-    records = NetworkRecords(x, y, CLASSES, network, augment=augment, views=3, chunk=5)
+    records = NetworkRecords(x, y, CLASSES, network, augment=augment, views=3)
     expected = 0
     for i in range(12):
         seen = [augment(x[i : i + 1], 9, view)[0] for view in range(3)]
@@ -242,24 +246,24 @@ def test_a_view_treats_all_records_alike():
 
 def test_only_the_sample_takes_part_and_an_empty_one_is_a_zero_sum():
     network, weights = network_of("group norm")
-    x, y = records_of(9)
-    mask = np.arange(40) % 3 == 0
-    records = NetworkRecords(x, y, CLASSES, network, chunk=8)
+    x, y = records_of(9, size=210)
+    mask = np.arange(210) % 3 == 0
+    records = NetworkRecords(x, y, CLASSES, network)
     secret = SecretSample(Fraction(1, 3), lambda size: mask)
     bounded = records.clipped_sum(weights, CLIP, secret, step=1)
-    chosen = NetworkRecords(x[mask], y[mask], CLASSES, network, chunk=8)
+    chosen = NetworkRecords(x[mask], y[mask], CLASSES, network)
     assert np.array_equal(bounded.open_bounded()[0], summed(chosen, weights))
     assert bounded.sample is secret
-    nobody = SecretSample(Fraction(1, 3), lambda size: np.zeros(size, dtype=bool))
-    assert not summed(records, weights, sample=nobody).any()
+    assert not summed(records, weights, sample=only()).any()
 
 
 def test_guesses_do_not_depend_on_neighbours():
     network, weights = network_of("convolution")
-    x, y = records_of(10, size=60)
-    whole = NetworkRecords(x, y, CLASSES, network).guesses(weights)
-    half = NetworkRecords(x[30:], y[30:], CLASSES, network).guesses(weights)
-    assert np.array_equal(whole[30:], half)
+    x, _ = records_of(10, size=60)
+    before = flatten(network)
+    whole = guesses(network, weights, x)
+    assert np.array_equal(whole[30:], guesses(network, weights, x[30:]))
+    assert np.array_equal(flatten(network), before)
     unflatten(network, weights)
     assert np.array_equal(whole, network(x).argmax(dim=1).numpy())
 
@@ -293,16 +297,18 @@ def spoilt(**changes):
         ({"x": torch.zeros(40)}, "a row or picture"),
         ({"x": torch.zeros(40, 36), "augment": Augment(key=1, shift=1)}, "needs pictures"),
         ({"x": torch.zeros(40, 1, 6, 6, dtype=torch.float64)}, "float32"),
-        ({"y": np.zeros(3, dtype=np.int64)}, "a label a record"),
-        ({"x": torch.full((40, 1, 6, 6), torch.nan)}, "finite"),
+        ({"y": np.zeros(3, dtype=np.int64)}, "a label per record"),
         ({"y": np.full(40, 77)}, "one of the 4 classes"),
-        ({"chunk": 0}, "at least 1"),
+        ({"chunk": 0}, "multiple of 64"),
+        ({"chunk": 1}, "multiple of 64"),
+        ({"chunk": 96}, "multiple of 64"),
+        ({"views": 0}, "at least 1"),
         ({"views": 2}, "several views"),
         ({"views": 2, "ghost": True, "augment": Augment(key=1, shift=1)}, "several views"),
         ({"augment": Augment(key=1, shift=6)}, "a shift smaller"),
         ({"network": nn.Flatten()}, "trainable"),
         ({"network": nn.Sequential(nn.Flatten(), nn.Linear(35, 4))}, "Opacus cannot"),
-        ({"network": nn.Sequential(nn.Flatten(), nn.Linear(36, 5))}, "4 logits a record"),
+        ({"network": nn.Sequential(nn.Flatten(), nn.Linear(36, 5))}, "4 logits per record"),
         (
             {"network": nn.Sequential(nn.Flatten(), nn.BatchNorm1d(36), nn.Linear(36, 4))},
             "Opacus cannot",
@@ -361,20 +367,6 @@ def sums(width, multiplier, rate, clip=CLIP):
     return GaussianSum(multiplier * clip.steps, width, clip.squared_norm, rate)
 
 
-@pytest.mark.parametrize("ghost", [False, True])
-def test_a_loss_that_is_not_a_number_names_the_step_and_stays_charged(ghost, split, tmp_path):
-    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
-    records = NetworkRecords(pictures(split.sensitive), split.sensitive.y, 10, network, ghost=ghost)
-    way = gate_of(split, tmp_path).reserve(sums(records.width, 20, Fraction(1, 4)), 3)
-    weights = np.full(records.width, 3e38, dtype=np.float32)
-    with pytest.raises(BadInput, match="not a number") as caught:
-        records.clipped_sum(weights, CLIP, way.poisson(), step=7)
-    assert caught.value.where == "step 7"
-    assert way.left == 2
-    # The next step on the same records is sound again.
-    assert np.isfinite(summed(records, np.zeros(records.width, dtype=np.float32))).all()
-
-
 def test_the_gate_refuses_what_was_not_paid_for(split, tmp_path):
     network = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
     records = NetworkRecords(pictures(split.sensitive), split.sensitive.y, 10, network)
@@ -419,7 +411,6 @@ def test_digits_at_epsilon_8(split, tmp_path):
         layer.step(noisy)
     assert gate.left == 0
     assert layer.signal(float(noise * clip.steps)) > 3
-    test = NetworkRecords(pictures(split.test), split.test.y, 10, network)
-    accuracy = (test.guesses(layer.result()) == split.test.y).mean()
+    accuracy = (guesses(network, layer.result(), pictures(split.test)) == split.test.y).mean()
     # Six trainings gave 95.2 % on average and 0.4 points of spread.
     assert accuracy >= 0.85

@@ -60,7 +60,10 @@ def test_padding_that_counts_as_records_is_caught():
 @pytest.mark.parametrize("sizes", [(40, 1), (2, 1), (0, 1)])
 def test_the_number_of_steps_is_public(sizes, monkeypatch):
     steps = []
-    monkeypatch.setattr(stacked, "_check_losses", lambda losses, first, step: steps.append(step))
+    honest = torch.optim.Adam.step
+    monkeypatch.setattr(
+        torch.optim.Adam, "step", lambda self: steps.append(len(steps)) or honest(self)
+    )
     train(LINEAR, sizes=sizes)
     assert steps == list(range(LINEAR.steps))
 

@@ -1,7 +1,8 @@
 """Features that need no fitting: normalised pixels and pooled edge orientations.
 
 Guarantee: row i depends on record i and public constants only, so no record moves another's row,
-and every row has a Euclidean norm of at most 1.
+and every row has a Euclidean norm of at most 1. Of a record too large for single precision the row
+may hold what is no number; nothing is said of it, and the private room takes it for blank (K10).
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ def pixels(x: npt.NDArray[Any]) -> Rows:
     >>> rows.shape, bool((np.linalg.norm(rows, axis=1) <= 1).all())
     ((2, 5), True)
     """
-    flat = x.reshape(len(x), math.prod(x.shape[1:])).astype(np.float32)
-    centred = flat - flat.mean(axis=1, keepdims=True)
-    return _unit_rows(centred, least=_BLANK * _norms(flat))
+    with np.errstate(all="ignore"):
+        flat = x.reshape(len(x), math.prod(x.shape[1:])).astype(np.float32)
+        centred = flat - flat.mean(axis=1, keepdims=True)
+        return _unit_rows(centred, least=_BLANK * _norms(flat))
 
 
 def edges(x: npt.NDArray[Any]) -> Rows:
@@ -54,6 +56,11 @@ def edges(x: npt.NDArray[Any]) -> Rows:
             why="other records have no edges",
             remedy="use the features `pixels`",
         )
+    with np.errstate(all="ignore"):
+        return _edges(x)
+
+
+def _edges(x: npt.NDArray[Any]) -> Rows:
     picture = x.astype(np.float32)
     if picture.ndim == 4:
         picture = picture.mean(axis=3)

@@ -22,8 +22,8 @@ from stillroom.methods.recipe import Recipe
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.models.augmentation import Augment
 from stillroom.models.flat import Flat, flatten, trainable, unflatten
-from stillroom.private.network_clip import ASSUMPTIONS, NetworkClip
-from stillroom.private.networks import NetworkRecords
+from stillroom.private.network_clip import NetworkClip
+from stillroom.private.networks import NetworkRecords, guesses
 from stillroom.public.network_descent import NetworkDescent
 from stillroom.public.stages import Stages
 from stillroom.release.model import ReleasedModel
@@ -33,13 +33,16 @@ from stillroom.vocabulary import Integers, OpenGate
 PUBLIC_RATE = 1e-3
 """Of AdamW, before the first private step."""
 PUBLIC_START_BATCH = 128
-"""Public records a step, before the first private one."""
+"""Public records per step, before the first private one."""
 PUBLIC_BATCH = 512
-"""Public records a step's exact gradient is taken over, the next ones each step."""
+"""Public records that a step's exact gradient is taken over, the next ones each step."""
 
 
 class NetworkLearner:
     """A network over the pictures, by DP-SGD (E6).
+
+    Guarantee: when it is made, and nothing is paid for yet, made-up records show that the network's
+    gradients are each record's own, with the recipe's views and clipping.
 
     Args:
         recipe: the recipe.
@@ -61,10 +64,6 @@ class NetworkLearner:
             part.model, given, len(data.classes), seed=part.start_seed, weights=weights
         )
         check_fits(self._network, given, len(data.classes), private_training=True)
-        self.assumptions = dict(ASSUMPTIONS)
-        self.knowledge: tuple[str, ...] = (
-            f"the public weights {part.weights}" if weights else "random first weights",
-        )
         self._public = self._public_records(split)
         if self._public is not None and part.public_epochs:
             stages = Stages(
@@ -104,7 +103,6 @@ class NetworkLearner:
                 why="its gradient would be that of another problem",
                 remedy="use public records of the same shape and classes",
             )
-        self.knowledge += (f"labelled public records of {source}",)
         return self._tensor(public.x), torch.from_numpy(np.array(public.y))
 
     def _tensor(self, x: npt.NDArray[Any]) -> torch.Tensor:
@@ -116,7 +114,10 @@ class NetworkLearner:
         """The trainable weights."""
         return len(self._start)
 
-    def prepare(self, sampled: PublicPictures | None, on_done: Progress) -> None:
+    def look(self, on_done: Progress) -> None:
+        """The records were looked at when they were put in place."""
+
+    def prepare(self, sampled: PublicPictures | None) -> None:
         """Nothing is fitted: a network looks at the pictures themselves."""
 
     def train(self, gate: OpenGate, on_step: Callable[[int], None]) -> None:
@@ -162,10 +163,7 @@ class NetworkLearner:
 
     def guesses(self, data: Dataset) -> Integers:
         """One record at a time."""
-        classes = len(data.classes)
-        return NetworkRecords(self._tensor(data.x), data.y, classes, self._network).guesses(
-            self._weights
-        )
+        return guesses(self._network, self._weights, self._tensor(data.x))
 
     def model(self) -> ReleasedModel:
         """The network, from raw records."""

@@ -30,7 +30,6 @@ from stillroom.private.shard_training import (
     EMPTY,
     Arrays,
     Rows,
-    check_enough,
     pictures,
     run_key,
     shard_members,
@@ -97,10 +96,8 @@ class Ensemble(Answers):
             on_done: told how many units of work are done, and of how many.
 
         Raises:
-            BadInput: more teachers than records; a default class, features or a start that do not
-                fit; or a teacher whose features or loss are not finite.
+            BadInput: a default class, features or a start that do not fit.
         """
-        check_enough(plan.count, data)
         if plan.default_class >= len(data.classes):
             raise BadInput(
                 f"there is no class {plan.default_class}",

@@ -84,44 +84,25 @@ class Clip:
 class LinearRecords:
     """Sensitive records as integer feature rows, ready for clipped gradient sums.
 
-    Guarantee: a record is its own row and label; nothing is computed over several records.
-    Assumes: feature rows have a norm of at most 1 and depend on their own record only.
+    Guarantee: a record is its own row and label; nothing is computed over several records. A row
+    that is longer than 1 is shortened and one that is not finite is blank, whose gradient is zero:
+    nothing is refused or told, since that would tell of the record (K10).
+    Assumes: feature rows depend on their own record only.
 
     Args:
-        rows: feature rows, one a record.
+        rows: feature rows, one per record.
         labels: the label of each record.
         classes: how many classes there are.
-
-    Raises:
-        BadInput: a row is longer than 1, or a feature is not a number.
     """
 
     def __init__(
         self, rows: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], classes: int
     ) -> None:
-        if not np.isfinite(rows).all():
-            raise BadInput(
-                "a feature is not a finite number",
-                where="features",
-                why="it would spoil every sum it enters, and clipping cannot bound it",
-                remedy="repair the records, or use other features",
-            )
         self._rows: npt.NDArray[np.int16] = np.empty(rows.shape, dtype=np.int16)
         self._squares: Integers = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), BLOCK):
             part = slice(start, start + BLOCK)
-            grid = np.trunc(rows[part] * np.float32(1 << FEATURE_BITS))
-            # What is too long for any integer must stay too long, and not wrap around.
-            grid = np.clip(grid, -2 << FEATURE_BITS, 2 << FEATURE_BITS).astype(np.int64)
-            self._rows[part] = grid
-            self._squares[part] = np.einsum("ij,ij->i", grid, grid)
-        if self._squares.max(initial=0) > 1 << (2 * FEATURE_BITS):
-            raise BadInput(
-                "a feature row is longer than 1",
-                where="features",
-                why="the clip is computed for rows of norm 1",
-                remedy="normalise each row by itself",
-            )
+            self._rows[part], self._squares[part] = _rows_on_grid(rows[part])
         self._labels = np.asarray(labels, dtype=np.int64)
         self.classes = classes
 
@@ -193,6 +174,24 @@ class LinearRecords:
         # Truncation only shortens, so this refuses nothing unless arithmetic went wrong.
         integers[:, norms > clip.squared_norm] = 0
         return integers
+
+
+def _rows_on_grid(rows: npt.NDArray[np.float32]) -> tuple[Integers, Integers]:
+    """Rows as integers of norm 2^10 at most, and the squares of their norms."""
+    usable = np.isfinite(rows).all(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        scaled = np.where(usable, rows, 0) * np.float32(1 << FEATURE_BITS)
+    # What is too long for any integer must stay too long, and not wrap around.
+    limit = 2 << FEATURE_BITS
+    grid: Integers = np.trunc(np.clip(scaled, -limit, limit)).astype(np.int64)
+    squares = np.einsum("ij,ij->i", grid, grid)
+    most = 1 << (2 * FEATURE_BITS)
+    long = squares > most
+    grid[long] = np.trunc(grid[long] * np.sqrt(most / squares[long])[:, None]).astype(np.int64)
+    squares[long] = np.einsum("ij,ij->i", grid[long], grid[long])
+    # Truncation only shortens, so this blanks nothing unless arithmetic went wrong.
+    grid[squares > most], squares[squares > most] = 0, 0
+    return grid, squares
 
 
 def _on_grid(weights: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int16], float]:

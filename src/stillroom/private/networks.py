@@ -5,29 +5,31 @@ gradient is clipped, the clipped gradients are added in double precision and the
 an integer grid once. What is declared to the gate is 1 % more than the clip; `NetworkClip` says
 what that covers. Unlike the linear layer's sum it is not exact: see `network_clip.ASSUMPTIONS`.
 
-Per-record gradients are Opacus' `GradSampleModule`. With `ghost` only their norms are kept
-(`GradSampleModuleFastGradientClipping`), and a second, weighted backward pass gives the sum.
+The last bits of a gradient depend on how many rows are computed together (E1b), so a chunk always
+has the same number of rows, filled up with blank ones. Once a draw is charged nothing that is said
+or done may depend on a record (K10): one that cannot be clipped counts as a blank row.
 """
 
 from __future__ import annotations
 
 import copy
+import warnings
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from opacus.grad_sample import GradSampleModule
-from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import (
-    GradSampleModuleFastGradientClipping,
-)
 from torch import nn
+from torch.random import fork_rng
 
-from stillroom.errors import BadInput, NumericalDoubt
+from stillroom.errors import BadInput
 from stillroom.models.augmentation import Augment
-from stillroom.models.flat import Flat, trainable, unflatten
+from stillroom.models.flat import Flat, unflatten
+from stillroom.private.network_check import check_gradients
 from stillroom.private.network_clip import LARGEST_WIDTH, NORM_TOLERANCE, NetworkClip
+from stillroom.private.network_gradients import LayerByLayer, NetworkGradients
 from stillroom.vocabulary import (
     Bounded,
     Integers,
@@ -39,26 +41,33 @@ from stillroom.vocabulary import (
     Unit,
 )
 
+ROWS = 64
+"""A chunk has a multiple of this many rows, so that matrix kernels have no odd rows left over."""
+
 
 class NetworkRecords:
     """Sensitive records and the network that is trained on them, ready for clipped gradient sums.
 
-    Guarantee: a record's term is the clipped gradient of its own loss, averaged over its views.
-    Assumes: no layer of the network mixes records; each record was scaled by itself, with public
-    numbers; and what `network_clip.ASSUMPTIONS` says.
+    Guarantee: a record's term is the clipped gradient of its own loss, averaged over its views; a
+    record that is not finite, or has no finite gradient, has none. That a record's gradient is its own is tried on
+    made-up records when this is made: `network_check`.
+    Assumes: each record was scaled by itself, with public numbers; and what
+    `network_clip.ASSUMPTIONS` says.
 
     Args:
         x: the records, single precision: (number, channels, height, width), or rows of features.
         y: the label of each record.
         classes: how many classes there are.
-        network: gives one logit a class; a copy is used, and its own weights do not matter.
+        network: gives one logit per class; a copy is used. The sum is taken at other weights, but
+            its own are among those that are checked.
         augment: how views of a record are made; None for the record itself.
         views: how many augmented views a record's gradient is averaged over (De et al. 2022).
-        chunk: how many records are computed at a time; memory grows with it.
+        chunk: how many rows are computed at a time, a multiple of 64; memory grows with it.
         ghost: keep norms of gradients only, and go backward twice; one view only.
 
     Raises:
-        BadInput: the records, the network and the options do not go together.
+        BadInput: the records, the network and the options do not go together, or the network mixes
+            records, draws random numbers, or uses a weight where Opacus cannot see it.
     """
 
     def __init__(
@@ -70,47 +79,49 @@ class NetworkRecords:
         *,
         augment: Augment | None = None,
         views: int = 1,
-        chunk: int = 128,
+        chunk: int = ROWS,
         ghost: bool = False,
     ) -> None:
         labels = np.asarray(y, dtype=np.int64)
         if x.dtype != torch.float32 or x.ndim < 2 or labels.shape != (len(x),):
-            raise _unfit("records", "x must be float32, a row or picture and a label a record")
-        if not torch.isfinite(x).all():
-            raise _unfit("records", "a record holds something that is not a finite number")
+            raise _unfit("records", "x must be float32, a row or picture and a label per record")
         if len(labels) and not (labels.min() >= 0 and labels.max() < classes):
             raise _unfit("labels", f"a label is not one of the {classes} classes")
-        if views < 1 or chunk < 1:
-            raise _unfit("views, chunk", "views and chunk must be at least 1")
+        if views < 1:
+            raise _unfit("views", "there must be at least 1")
+        if chunk < ROWS or chunk % ROWS:
+            raise _unfit("chunk", f"it must be a multiple of {ROWS}")
         if views > 1 and (augment is None or ghost):
             raise _unfit("views", "several views need an augmentation, and gradients, not norms")
         if augment is not None and (x.ndim != 4 or not 0 <= augment.shift < min(x.shape[-2:])):
             raise _unfit("augment", "it needs pictures, and a shift smaller than they are")
-        self._x, self._labels = x, torch.from_numpy(labels.copy())
-        self._augment, self._views, self._chunk, self._ghost = augment, views, chunk, ghost
-        self._network = copy.deepcopy(network).train()
-        self._weights = trainable(self._network)
-        self.classes = classes
-        if not 0 < self.width <= LARGEST_WIDTH:
-            raise _unfit("network", "it must have between 1 and 2^32 trainable weights")
-        wrap = GradSampleModuleFastGradientClipping if ghost else GradSampleModule
-        blank, label = x.new_zeros((1, *x.shape[1:])), self._labels.new_zeros(1)
+        self._usable = torch.isfinite(x).flatten(1).all(dim=1)
+        self._x = torch.where(self._usable.reshape(-1, *[1] * (x.ndim - 1)), x, 0.0)
+        self._labels = torch.from_numpy(labels.copy())
+        self._chunk, self.classes = chunk, classes
+        self._shape = tuple(x.shape[1:])
         try:
-            # One blank record: what does not fit is found before anything is drawn.
-            with torch.no_grad():
-                logits = self._network(blank)
-            self._module = wrap(self._network, loss_reduction="sum")
-            self._sum(blank, label, NetworkClip(Fraction(1)), 0)
-        except (NotImplementedError, RuntimeError, ValueError, TypeError, IndexError) as wrong:
-            what = "Opacus cannot compute its gradients record by record"
+            # On made-up records: what does not fit is found before anything is drawn.
+            kind = LayerByLayer if ghost else NetworkGradients
+            self._gradients = kind(network, augment=augment, views=views)
+            if not 0 < self.width <= LARGEST_WIDTH:
+                raise _unfit("network", "it must have between 1 and 2^32 trainable weights")
+            with torch.no_grad(), fork_rng(devices=[]):
+                logits = self._gradients.network(x.new_zeros((1, *self._shape)))
+            if logits.shape != (1, classes):
+                raise _unfit("network", f"it must give {classes} logits per record")
+            check_gradients(self._gradients, self._shape, classes, chunk)
+        except BadInput:
+            raise
+        except Exception as wrong:
+            said = f"{type(wrong).__name__}: {wrong}".strip().splitlines()[0]
+            what = f"Opacus cannot compute its gradients record by record ({said})"
             raise _unfit("network", what) from wrong
-        if logits.shape != (1, classes):
-            raise _unfit("network", f"it must give {classes} logits a record")
 
     @property
     def width(self) -> int:
         """Coordinates of a gradient: the trainable weights."""
-        return sum(weight.numel() for weight in self._weights)
+        return sum(weight.numel() for weight in self._gradients.weights)
 
     def __repr__(self) -> str:
         return f"NetworkRecords(<hidden>, weights={self.width}, classes={self.classes})"
@@ -120,6 +131,8 @@ class NetworkRecords:
     ) -> Bounded:
         """The sum of the sampled records' clipped gradients of the cross-entropy, in grid units.
 
+        Guarantee: whether it raises, and what, does not depend on a record (K10).
+
         Args:
             weights: all trainable weights, as one vector; public.
             clip: the largest norm of one record's gradient.
@@ -127,31 +140,25 @@ class NetworkRecords:
             step: which step of the training this is: for augmentation, and for errors to name.
 
         Raises:
-            BadInput: a loss is not a number; the draw, if there was one, stays charged.
-            NumericalDoubt: a clipped gradient is longer than the clip.
+            BadInput: the weights are too many or too few, are not finite, or give not even a blank
+                record a finite gradient; the draw, if there was one, stays charged.
         """
-        self._load(weights)
+        self._load(weights, step)
         chosen = np.arange(len(self._x))
         if sample is not None:
             chosen = chosen[sample.open_secret(len(self._x))]
         total = np.zeros(self.width)
-        for start in range(0, len(chosen), self._chunk):
-            part = torch.from_numpy(chosen[start : start + self._chunk])
-            total += self._sum(self._x[part], self._labels[part], clip, step)
+        with warnings.catch_warnings():
+            # A network may warn of what it meets in a record.
+            warnings.simplefilter("ignore")
+            for start in range(0, len(chosen), self._chunk):
+                total += self._sum(chosen[start : start + self._chunk], clip, step)
         grid = np.rint(total / clip.unit).astype(np.int64)
         bounds = {Pair(Unit.RECORD, relation): Fraction(clip.squared_norm) for relation in Relation}
         return Bounded(grid.reshape(1, -1), Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds), sample)
 
-    def guesses(self, weights: Flat) -> Integers:
-        """The class the weights give to each record, one by one: no record sways another's."""
-        self._load(weights)
-        self._network.eval()
-        with torch.no_grad():
-            guesses = [int(self._network(one[None]).argmax()) for one in self._x]
-        self._network.train()
-        return np.array(guesses, dtype=np.int64)
-
-    def _load(self, weights: Flat) -> None:
+    def _load(self, weights: Flat, step: int) -> None:
+        """Put the weights into the network, and see that they are of any use at all."""
         if not np.isfinite(weights).all():
             raise BadInput(
                 "a weight is not a finite number",
@@ -159,82 +166,102 @@ class NetworkRecords:
                 why="no gradient can be computed with it",
                 remedy="lower the learning rate",
             )
-        unflatten(self._network, weights)
+        network = self._gradients.network
+        unflatten(network, weights)
+        with self._gradients.without_hooks():
+            blank = self._x.new_zeros((1, *self._shape)).requires_grad_()
+            loss = F.cross_entropy(network(blank), self._labels.new_zeros(1))
+            parts = torch.autograd.grad(loss, self._gradients.weights, allow_unused=True)
+        if not all(torch.isfinite(part).all() for part in parts if part is not None):
+            raise BadInput(
+                "with these weights not even a blank record has a finite gradient",
+                where=f"step {step}",
+                why="there is nothing to clip; what was drawn for the step stays charged",
+                remedy="lower the learning rate",
+            )
 
     def _sum(
-        self, x: torch.Tensor, y: torch.Tensor, clip: NetworkClip, step: int
+        self, places: npt.NDArray[np.intp], clip: NetworkClip, step: int
     ) -> npt.NDArray[np.float64]:
-        """The clipped sum of one chunk."""
-        return (self._ghost_sum if self._ghost else self._plain_sum)(x, y, clip, step)
-
-    def _plain_sum(
-        self, x: torch.Tensor, y: torch.Tensor, clip: NetworkClip, step: int
-    ) -> npt.NDArray[np.float64]:
-        total: list[torch.Tensor] = []
-        for view in range(self._views):
-            self._losses(x, y, step, view)
-            own = [_per_record(weight, "grad_sample", len(y)) for weight in self._weights]
-            total = [a.add_(b) for a, b in zip(total, own, strict=True)] if total else own
-        gradients = [gradient.double() for gradient in total]
-        squares = [torch.linalg.vector_norm(gradient, dim=1) ** 2 for gradient in gradients]
-        norms = torch.stack(squares).sum(dim=0).sqrt() / self._views
-        factors = self._checked_factors(norms, clip, step) / self._views
-        return np.concatenate([(factors @ gradient).numpy() for gradient in gradients])
-
-    def _ghost_sum(
-        self, x: torch.Tensor, y: torch.Tensor, clip: NetworkClip, step: int
-    ) -> npt.NDArray[np.float64]:
-        losses = self._losses(x, y, step, 0)
-        own = [_per_record(weight, "_norm_sample", len(y)) for weight in self._weights]
-        norms = torch.cat(own, dim=1).double().square().sum(dim=1).sqrt()
-        factors = self._checked_factors(norms, clip, step)
-        self._module.disable_hooks()
-        try:
-            parts = torch.autograd.grad((losses * factors).sum(), self._weights)
-        finally:
-            self._module.enable_hooks()
-        total = np.concatenate([part.double().reshape(-1).numpy() for part in parts])
-        # No single term can be seen here, but terms of these lengths add up to no more than this.
-        if not np.linalg.norm(total) <= float((norms * factors).sum()) * (1 + NORM_TOLERANCE):
-            raise _too_long(step)
+        """The clipped sum of at most a chunk of records, whatever the network does with them."""
+        with suppress(Exception):
+            return self._filled_sum(places, clip, step)
+        # What it raises for blank records too has nothing to do with records, and comes out here.
+        self._attempt(*self._filled(places[:0]), clip, step)
+        if len(places) == 1:
+            return np.zeros(self.width)
+        # Otherwise a record makes it raise: each counts by itself, and that one not at all.
+        total = np.zeros(self.width)
+        for i in range(len(places)):
+            total += self._sum(places[i : i + 1], clip, step)
         return total
 
-    def _losses(self, x: torch.Tensor, y: torch.Tensor, step: int, view: int) -> torch.Tensor:
-        """Each record's loss, after a backward pass in which Opacus' hooks have looked at it."""
-        for weight in self._weights:
-            weight.grad_sample = weight._norm_sample = None  # type: ignore[attr-defined]
-        seen = x if self._augment is None else self._augment(x, step, view)
-        # Gradients of the input only: those of the weights, summed without a clip, never exist.
-        seen = seen.clone().requires_grad_()
-        losses = F.cross_entropy(self._module(seen), y, reduction="none")
-        torch.autograd.grad(losses.sum(), [seen], retain_graph=self._ghost)
-        return losses
+    def _filled_sum(
+        self, places: npt.NDArray[np.intp], clip: NetworkClip, step: int
+    ) -> npt.NDArray[np.float64]:
+        x, y, taking = self._filled(places)
+        while True:
+            total, sound = self._attempt(x, y, taking, clip, step)
+            bad = taking & ~sound
+            if not bad.any():
+                return total
+            # Rows only ever become blank, so this ends; and each is judged by its own numbers.
+            x[bad], y[bad] = 0, 0
+            taking = taking & sound
 
-    def _checked_factors(self, norms: torch.Tensor, clip: NetworkClip, step: int) -> torch.Tensor:
-        """What each record's gradient is multiplied with, after a look at what comes out."""
-        if not torch.isfinite(norms).all():
-            raise BadInput(
-                "a loss is not a number",
-                where=f"step {step}",
-                why="clipping cannot bound it; what was drawn for the step stays charged",
-                remedy="lower the learning rate, or scale the records to smaller numbers",
-            )
-        factors = self._factors(norms, clip)
-        if not (norms * factors <= float(clip.norm) * (1 + NORM_TOLERANCE)).all():
-            raise _too_long(step)
-        return factors
+    def _filled(
+        self, places: npt.NDArray[np.intp]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """A chunk of these records and blank ones, and which of its rows take part."""
+        size, part = len(places), torch.from_numpy(places)
+        x, y = self._x.new_zeros((self._chunk, *self._shape)), self._labels.new_zeros(self._chunk)
+        x[:size], y[:size] = self._x[part], self._labels[part]
+        taking = torch.zeros(self._chunk, dtype=torch.bool)
+        taking[:size] = self._usable[part]
+        return x, y, taking
+
+    def _attempt(
+        self, x: torch.Tensor, y: torch.Tensor, taking: torch.Tensor, clip: NetworkClip, step: int
+    ) -> tuple[npt.NDArray[np.float64], torch.Tensor]:
+        """The clipped sum of a chunk, and which of its rows are finite and no longer than the clip.
+
+        Where one that takes part is not, the sum means nothing.
+        """
+        norms = self._gradients.norms(x, y, step)
+        sound = torch.isfinite(norms)
+        if not sound[taking].all():
+            return np.zeros(self.width), sound
+        factors = torch.where(taking, self._factors(norms, clip), 0.0)
+        total, norms = self._gradients.weighted(factors)
+        return total, norms * factors <= float(clip.norm) * (1 + NORM_TOLERANCE)
 
     @staticmethod
     def _factors(norms: torch.Tensor, clip: NetworkClip) -> torch.Tensor:
         return (float(clip.norm) / norms.clamp(min=1e-30)).clamp(max=1.0)
 
 
-def _per_record(weight: nn.Parameter, name: str, size: int) -> torch.Tensor:
-    """What Opacus' hooks have left on a weight, a row a record."""
-    found = getattr(weight, name)
-    if not isinstance(found, torch.Tensor) or len(found) != size:
-        raise _unfit("network", "a weight has no gradient of its own for every record")
-    return found.detach().reshape(size, -1)
+def guesses(network: nn.Module, weights: Flat, x: torch.Tensor) -> Integers:
+    """The class the weights give to each record, one by one: no record sways another's.
+
+    Guarantee: a record that is not a number gets some class, and nothing is raised for it (K10).
+
+    Args:
+        network: a copy is used.
+        weights: all trainable weights, as one vector.
+        x: the records, as the network is given them.
+    """
+    own = copy.deepcopy(network).eval()
+    unflatten(own, weights)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.array([_guess(own, one) for one in x], dtype=np.int64)
+
+
+def _guess(network: nn.Module, one: torch.Tensor) -> int:
+    with suppress(Exception):
+        return int(network(one[None]).argmax())
+    # The network cannot read this record; what it raises for a blank one too is no secret.
+    return int(network(torch.zeros_like(one)[None]).argmax())
 
 
 def _unfit(where: str, what: str) -> BadInput:
@@ -243,13 +270,4 @@ def _unfit(where: str, what: str) -> BadInput:
         where=where,
         why="one record's gradient could not be bounded",
         remedy="see the arguments of NetworkRecords",
-    )
-
-
-def _too_long(step: int) -> NumericalDoubt:
-    return NumericalDoubt(
-        "a clipped gradient is longer than the clip",
-        where=f"step {step}",
-        why="the noise would be too small for it; what was drawn for the step stays charged",
-        remedy="report this: it is a fault of the arithmetic, not of the data",
     )

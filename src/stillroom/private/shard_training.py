@@ -31,17 +31,6 @@ EMPTY = "empty"
 _ORDER = b"stillroom/shard-order/1\0"
 
 
-def check_enough(count: int, data: Dataset) -> None:
-    """Refuse more teachers than there are records, or none."""
-    if not 1 <= count <= len(data):
-        raise BadInput(
-            f"{count} teachers cannot be trained on so few records",
-            where="count",
-            why="a teacher without records only ever gives its default answer",
-            remedy="use fewer teachers than records",
-        )
-
-
 def pictures(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Each picture centred and scaled by itself, channels first: what networks are fed.
 
@@ -96,21 +85,23 @@ def train_group(
     first, ends = int(payload["first"]), np.cumsum(payload["sizes"])
     own = [slice(b - n, b) for b, n in zip(ends, payload["sizes"], strict=True)]
     # Shard by shard: even features that look at their neighbours then stay within one teacher.
-    features = []
+    features, labels = [], []
     for offset, part in enumerate(own):
         empty = part.start == part.stop
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             found = np.zeros((0, *width)) if empty else np.asarray(rows(payload["x"][part]))
             found = found.astype(np.float32)
-        if found.shape != (part.stop - part.start, *width) or not np.isfinite(found).all():
+        if found.shape != (part.stop - part.start, *width):
             raise BadInput(
-                f"the features of teacher {first + offset} are not finite, or of another shape",
+                f"the features of teacher {first + offset} are of another shape than others'",
                 where="rows",
                 why="a teacher cannot be trained on them",
-                remedy="repair the records, or use other features",
+                remedy="let features have one shape, whatever the values are",
             )
-        features.append(found)
-    labels = [payload["y"][part] for part in own]
+        # To refuse a record would tell of it; left out, it changes its own teacher only (K10).
+        usable = np.isfinite(found.reshape(len(found), math.prod(width))).all(axis=1)
+        features.append(found[usable])
+        labels.append(payload["y"][part][usable])
     if plan.teacher == RIDGE:
         # Fewer records than features: by the public cap, so that no shard chooses for itself.
         dual = plan.shard_cap <= width[0]

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data import Dataset, shards
+from stillroom.errors import BadInput
 from stillroom.private.answers import Answers
 from stillroom.private.grids import Floats
 from stillroom.private.ridge import solve_ridge
-from stillroom.private.shard_training import check_enough
 from stillroom.vocabulary import Unit
 
 _RIDGE = 0.1
@@ -57,9 +57,10 @@ class VotingTeachers(Answers):
             key: the public key that assigns ids to shards.
 
         Raises:
-            BadInput: more teachers than records.
+            BadInput: there is no teacher.
         """
-        check_enough(count, data)
+        if count < 1:
+            raise BadInput("there must be at least one teacher", where="count")
         shard = shards(data.units, count, key)
         inputs = _features(data.x)
         targets = np.eye(len(data.classes))[data.y] - 1 / len(data.classes)
