@@ -106,10 +106,10 @@ def test_a_sketch_that_was_cut_off_goes_on(tmp_path, quick, monkeypatch):
     recipe = recipe_in(tmp_path, features='name = "pixels"', more=SKETCH)
     honest, left = learners.LinearLearner.prepare, [1]
 
-    def cut(self, sampled, on_done):
+    def cut(self, sampled):
         if left.pop():
             raise KeyboardInterrupt
-        honest(self, sampled, on_done)
+        honest(self, sampled)
 
     monkeypatch.setattr(learners.LinearLearner, "prepare", cut)
     with pytest.raises(KeyboardInterrupt):

@@ -10,7 +10,7 @@ import pytest
 from methods.rona_recipes import BUDGET, Phase, drawn, recipe_in, weights_of
 from stillroom.data import Dataset, Split
 from stillroom.errors import BadInput, StillroomError
-from stillroom.gate import Gate
+from stillroom.gate import Gate, door
 from stillroom.gate.entropy import SeededEntropy
 from stillroom.methods import learners, road
 from stillroom.methods.recipe import Recipe, read
@@ -58,7 +58,7 @@ def splits(monkeypatch):
 @pytest.fixture
 def same_noise(monkeypatch):
     """Runs with the same noise, which pretends to be real, for it would have no price."""
-    monkeypatch.setattr(SeededEntropy, "source", "os")
+    monkeypatch.setattr(door, "source_of", lambda entropy: "os")
     monkeypatch.setattr(road, "Gate", lambda *given: Gate(*given, entropy=SeededEntropy(3)))
 
 
@@ -127,9 +127,9 @@ def test_records_are_not_needed_after_the_teachers_training(
         self._records = None
         poison(self._data)
 
-    def prepared(self, sampled, on_done):
+    def prepared(self, sampled):
         poison(self._data)
-        prepare(self, sampled, on_done)
+        prepare(self, sampled)
 
     honest = student_of(tmp_path / "honest", "dp-trained")
     with monkeypatch.context() as poisoned:

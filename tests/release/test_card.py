@@ -22,7 +22,7 @@ def test_the_card_speaks_plainly(original):
     card, certificate = (original / "card.html").read_text(), certificate_of(original)
     epsilon = f"{certificate['headline']['epsilon']:.2f}"
     assert epsilon[:-1] in card
-    for words in ("92.5%", "not attacked yet", "Tuning undeclared", "not protected", "30 records"):
+    for words in ("86.7%", "not attacked yet", "Tuning undeclared", "not protected", "test part"):
         assert words in card
     assert "<b>" not in card
     assert "&lt;b&gt;" in card
@@ -32,7 +32,7 @@ def test_the_card_speaks_plainly(original):
 
 
 def test_a_protected_evaluation_is_not_listed_as_open(tmp_path):
-    evaluation = Evaluation(0.5, None, "the sensitive test part", protected=True)
+    evaluation = Evaluation(((90, 0, 0), (0, 45, 45), (0, 90, 0)), protected=True)
     counts = NoisyCounts(sigma=6, width=9)
     warnings = ("mind & the gap",)
     made = make(tmp_path, evaluation=evaluation, tuning="none", warnings=warnings, mechanism=counts)
@@ -42,7 +42,21 @@ def test_a_protected_evaluation_is_not_listed_as_open(tmp_path):
     assert "came through the gate" in card
     assert "Tuning undeclared" not in card
     assert "mind &amp; the gap" in card
-    assert 'class="confusion"' not in card
+    assert "50.0% right" in card
+
+
+@pytest.mark.parametrize(("each", "told"), [(10, False), (11, True)])
+def test_an_accuracy_needs_a_total_beyond_its_noise(tmp_path, each, told):
+    """Sigma 6 on 9 counts is a total with deviation 18; it must exceed five times that, 90."""
+    evaluation = Evaluation(((each,) * 3,) * 3, protected=True)
+    made = make(tmp_path, evaluation=evaluation, mechanism=NoisyCounts(sigma=6, width=9))
+    certificate = write_bundle(made, tmp_path / "bundle")
+    assert certificate["evaluation"]["accuracy"] == (pytest.approx(1 / 3) if told else None)
+    assert certificate["evaluation"]["confusion"] == [[each] * 3] * 3
+    card = (tmp_path / "bundle" / "card.html").read_text()
+    assert ("33.3% right" in card) == told
+    assert ("cannot be told from the noise" in card) == (not told)
+    assert verify_bundle(tmp_path / "bundle")["verifies"]
 
 
 class Page(HTMLParser):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from stillroom.cli import data, demo, keys, ledger, plan, predict, recipe, release, verify
+from stillroom.cli import card, data, demo, keys, ledger, plan, predict, recipe, release, verify
 
 app = typer.Typer(
     help="Turn models trained on sensitive data into models that can be given away.",
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("plan")(plan.plan)
 app.command("release")(release.release)
 app.command("verify")(verify.verify)
+app.command("card")(card.card)
 app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)
 app.add_typer(recipe.app, name="recipe")

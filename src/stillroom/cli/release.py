@@ -45,15 +45,18 @@ def release(
 def tell(facts: dict[str, object]) -> None:
     """Say what was made and where to look."""
     from stillroom.gate.rounding import shown
+    from stillroom.release.card_parts import share
 
     epsilon = facts["epsilon"]
     told = shown(epsilon, 3) if isinstance(epsilon, float) else epsilon
     typer.echo(f"certified epsilon {told} at delta {facts['delta']:g} for {facts['for']}")
     if isinstance(facts["accuracy"], float):
         typer.echo(f"accuracy {facts['accuracy']:.2%}")
+    elif facts["tested"]:
+        typer.echo("accuracy not told: too few test records for the noise")
     controls = facts["controls"]
     if isinstance(controls, dict) and controls:
-        told = ", ".join(f"{name} {accuracy:.2%}" for name, accuracy in controls.items())
+        told = ", ".join(f"{name} {share(accuracy)}" for name, accuracy in controls.items())
         typer.echo(f"beside it: {told}")
     if facts["lost_steps"]:
         typer.echo(f"lost answers, charged and not drawn again: {facts['lost_steps']}")
@@ -101,6 +104,7 @@ def follow(
         "for": line["for"],
         "epsilon": line["epsilon"],
         "delta": line["delta"],
+        "tested": measured is not None,
         "accuracy": None if measured is None else measured["accuracy"],
         "controls": {one["name"]: one["accuracy"] for one in certificate["controls"]},
         "published": certificate["published"],

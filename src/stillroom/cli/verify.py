@@ -24,10 +24,10 @@ def verify(
     """
     from stillroom.cli.printing import print_json, table
     from stillroom.gate.rounding import shown
+    from stillroom.methods.verify import verify as verify_release
     from stillroom.release.files import number
-    from stillroom.release.verifier import verify_bundle
 
-    report = verify_bundle(folder, key)
+    report = verify_release(folder, key)
     if json:
         print_json(report)
         return
@@ -37,6 +37,7 @@ def verify(
         f"{shown(number(top['epsilon']), 3)} at delta {top['delta']:g} for {top['for']}"
     )
     typer.echo(f"signature: {report['signature']}")
+    typer.echo(f"card: {report['card']}")
     typer.echo(
         f"answers: {report['reserved']} reserved, {report['drawn']} drawn, {report['lost']} lost"
     )
@@ -58,7 +59,21 @@ def verify(
             f"all releases on these data so far: epsilon {shown(number(total['spent']), 3)} at "
             f"delta {total['delta']:g} for {total['for']}, of a budget of {total['budget']:g}"
         )
-    for warning in [*report["warnings"], *report["unprotected"]]:
+    if report["data_set"]["blocks"] > 1:
+        typer.echo(
+            "that total is added up as if all releases had been planned beforehand: no theorem "
+            "gives it where one was planned in view of another's answers; what holds then is the "
+            "budget"
+        )
+    for warning in report["warnings"]:
         typer.echo(f"note: {warning}")
+    for open_thing in report["unprotected"]:
+        typer.echo(f"not protected: {open_thing}")
     if report["tuning"] == "undeclared":
         typer.echo("note: tuning is undeclared; if it used these data, epsilon is larger")
+    typer.echo(f"the releaser's word, which no bundle proves: {'; '.join(report['word'].values())}")
+    if report["signature"].startswith("none"):
+        typer.echo(
+            "without a signature this bundle does not prove who made it: whoever rewrites all its "
+            "files together passes"
+        )

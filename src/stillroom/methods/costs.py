@@ -125,6 +125,20 @@ def learning_of(
     return lambda scale: [(plan.mechanism(width, scale), plan.steps)]
 
 
+def beside_learning(recipe: Recipe, classes: int, shape: tuple[int, ...]) -> tuple[Wishes, Wishes]:
+    """What is drawn beside the training, at noise the recipe gives: the sketch, the evaluation."""
+    privacy, pair = recipe.privacy, headline(recipe)
+    counts = NoisyCounts(
+        privacy.evaluation_sigma, classes**2, privacy.evaluation_records_per_person, pair.unit
+    )
+    measured = 1 if recipe.rona is None else 1 + RIVALS[recipe.rona.source]
+    sketch = sketch_of(recipe, shape)
+    return (
+        [] if sketch is None else sketch.wishes(classes, pair.unit),
+        [] if recipe.data.test_is_public else [(counts, measured)],
+    )
+
+
 def cost_of(
     recipe: Recipe,
     classes: int,
@@ -146,12 +160,7 @@ def cost_of(
         BadInput: what is drawn beside the training costs more than the recipe's epsilon.
     """
     privacy, pair = recipe.privacy, headline(recipe)
-    most = recipe.data.max_records_per_person if pair.unit is Unit.PERSON else 1
-    counts = NoisyCounts(privacy.evaluation_sigma, classes**2, most, pair.unit)
-    measured = 1 if recipe.rona is None else 1 + RIVALS[recipe.rona.source]
-    evaluation: Wishes = [] if recipe.data.test_is_public else [(counts, measured)]
-    sketch = sketch_of(recipe, shape)
-    statistics = [] if sketch is None else sketch.wishes(classes, pair.unit)
+    statistics, evaluation = beside_learning(recipe, classes, shape)
     extra = [line for mechanism, n in [*statistics, *evaluation] for line in mechanism.lines(n)]
     if width is None:
         asked = recipe.rona is not None and recipe.rona.source != "dp-trained"
@@ -169,7 +178,7 @@ def cost_of(
         named = " and ".join(name for name, drawn in parts.items() if drawn)
         raise BadInput(
             f"{named} alone would cost more than the recipe's epsilon",
-            where="privacy.evaluation_sigma" if sketch is None else "sketch.mu",
+            where="sketch.mu" if statistics else "privacy.evaluation_sigma",
             why="nothing would be left for the training",
             remedy="raise evaluation_sigma, lower the sketch's mu, or declare the test part public",
         )

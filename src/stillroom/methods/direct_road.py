@@ -7,11 +7,11 @@ from pathlib import Path
 
 from stillroom.data import Split
 from stillroom.gate import GaussianSum, Mechanism, Passage
-from stillroom.methods.costs import plan_of, sketch_of
+from stillroom.methods.costs import sketch_of
 from stillroom.methods.learners import Learner, learner_of
 from stillroom.methods.outcome import Outcome
 from stillroom.methods.recipe import Recipe
-from stillroom.methods.sketched import draw_sketch, shown, to_fit_on
+from stillroom.methods.sketched import SketchToDraw, shown, to_fit_on
 
 LEAST_SIGNAL = 3.0
 """Noise alone exceeds it once in some hundred runs; the demo's models have 6 to 8."""
@@ -42,7 +42,10 @@ class DirectWay:
         self.width = self._learner.width
 
     def prepare(self, tell: Callable[[str], None], on_step: Callable[[int, int], None]) -> None:
-        """Nothing is trained on public records beforehand."""
+        """Look at the sensitive records: their features, and what a sketch needs of them."""
+        tell("features")
+        self._learner.look(on_step)
+        self._sketch = SketchToDraw(self._recipe, self._data)
 
     def follow(
         self,
@@ -54,46 +57,22 @@ class DirectWay:
         recipe, learner, (training, *others) = self._recipe, self._learner, ways
         if others:
             tell("sketch")
-        mixture = draw_sketch(recipe, self._data, others)
-        tell("features")
-        learner.prepare(to_fit_on(recipe, mixture), on_step)
+        mixture = self._sketch.draw(others)
+        learner.prepare(to_fit_on(recipe, mixture))
         tell("training")
         learner.train(training, lambda step: on_step(step, training.count))
-        model, guesses, knowledge = learner.model(), learner.guesses, learner.knowledge
+        model, guesses = learner.model(), learner.guesses
         if recipe.student is not None and mixture is not None:
             from stillroom.methods.student import Student
 
             tell("student")
             student = Student.taught(recipe, mixture, model, on_step)
             model, guesses = student.model(), student.guesses
-            knowledge = (*knowledge, student.knowledge)
-        return Outcome(
-            model=model,
-            guesses=guesses,
-            assumptions=learner.assumptions,
-            knowledge=knowledge,
-            warnings=training_warnings(recipe, learner, training),
-            samples=shown(mixture),
-        )
+        facts = {"learnt": has_learnt(learner, training.mechanism)}
+        return Outcome(model, guesses, facts, samples=shown(mixture))
 
 
-def training_warnings(recipe: Recipe, learner: Learner, way: Passage) -> tuple[str, ...]:
-    """A word where the budget ended early, and where the model has not learnt."""
-    told = []
-    planned = plan_of(recipe).steps
-    if way.count < planned:
-        told.append(
-            f"The budget ended early: {way.count} of {planned} planned steps were paid for and "
-            "taken, none after them."
-        )
-    if not _learnt(learner, way.mechanism):
-        told.append(
-            "The noisy gradients cannot be told from noise alone: the model has hardly learnt. "
-            "More records, a larger clip, fewer steps or a larger epsilon may help."
-        )
-    return tuple(told)
-
-
-def _learnt(learner: Learner, mechanism: Mechanism) -> bool:
+def has_learnt(learner: Learner, mechanism: Mechanism) -> bool:
+    """Whether the noisy sums can be told from noise alone."""
     assert isinstance(mechanism, GaussianSum)
     return learner.signal(float(mechanism.sigma)) > LEAST_SIGNAL

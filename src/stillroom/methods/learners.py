@@ -26,6 +26,7 @@ from stillroom.features.projection import (
 from stillroom.methods.costs import plan_of
 from stillroom.methods.direct import PublicHelp, layer_of, train
 from stillroom.methods.recipe import Recipe
+from stillroom.methods.terms import fitted_on
 from stillroom.private import LinearPersons, LinearRecords
 from stillroom.public.descent import softmax_gradient
 from stillroom.release import LinearModel
@@ -40,15 +41,19 @@ FEW = 1000
 class Learner(Protocol):
     """A model that is to be trained on the sensitive part of a split."""
 
-    assumptions: dict[str, str]
-    knowledge: tuple[str, ...]
-
     @property
     def width(self) -> int:
         """Coordinates of a gradient; known before anything is drawn."""
 
-    def prepare(self, sampled: PublicPictures | None, on_done: Progress) -> None:
-        """Get ready to train: features and their directions; `sampled` comes from the sketch."""
+    def look(self, on_done: Progress) -> None:
+        """Look at every record that will be used, before anything is paid for (K10).
+
+        Raises:
+            BadInput, NumericalDoubt: one cannot be used; nothing is drawn or stored.
+        """
+
+    def prepare(self, sampled: PublicPictures | None) -> None:
+        """Get ready to train; `sampled` comes from the sketch. Nothing is refused any more."""
 
     def train(self, gate: OpenGate, on_step: Callable[[int], None]) -> None:
         """Train through a paid gate, or go on with it."""
@@ -91,6 +96,8 @@ class LinearLearner:
         self._labelled = labelled
         self._help: PublicHelp | None = None
         self._projection: Projection | None = None
+        self._looked: list[tuple[Dataset, Grid]] = []
+        self._test = split.test
         self._extractor = None
         if part.name not in FEATURES:
             from stillroom.features.extraction import Extractor
@@ -98,16 +105,8 @@ class LinearLearner:
             self._extractor = Extractor(
                 part.name, data.shape, part.full_scale, part.size, auxiliary
             )
-        self.assumptions = {
-            "integer sums": "checked: every term's norm is compared with the clip in whole numbers",
-            "features of one record": "checked: no statistic over several records, each computed "
-            "by itself",
-        }
-        self.knowledge: tuple[str, ...] = (self._knowledge(),)
         fitted = part.fitted_on not in (None, "sketch")
-        self._public = _public(str(part.fitted_on), split) if fitted else None
-        if labelled is not None and (recipe.training.public_share or recipe.training.public_epochs):
-            self.knowledge += ("labels of public records, beside the sensitive ones",)
+        self._public = _public(recipe, split) if fitted else None
         self._refuse_misfits()
 
     def _refuse_misfits(self) -> None:
@@ -121,14 +120,6 @@ class LinearLearner:
             drawn = 0 if sketch is None else sketch.samples
             pictures = drawn if self._public is None else len(self._public.x)
             check_components(components, features, pictures)
-
-    def _knowledge(self) -> str:
-        part = self._recipe.features
-        if part.size is not None:
-            return f"a public backbone, `{part.name}`, at {part.size} pixels"
-        if part.name == "auxiliary":
-            return "the auxiliary teacher, a network trained on the public part"
-        return f"fixed features `{part.name}`, fitted on nothing"
 
     @property
     def width(self) -> int:
@@ -156,14 +147,17 @@ class LinearLearner:
                 os.replace(draft, kept)
             with np.load(kept) as arrays:
                 self._projection = Projection(arrays["mean"], arrays["directions"])
-            self.knowledge += (
-                f"{part.components} directions of the features, fitted on {pictures.origin}",
-            )
 
-    def prepare(self, sampled: PublicPictures | None, on_done: Progress) -> None:
-        """Compute features, and the directions they are brought to."""
+    def look(self, on_done: Progress) -> None:
+        """Compute the features of sensitive and tested records, and some of them twice."""
+        if self._extractor is not None:
+            parts = (self._data, self._test)
+            self._looked = [(part, self._grid(part.x, on_done)) for part in parts]
+
+    def prepare(self, sampled: PublicPictures | None) -> None:
+        """Bring the features to their directions."""
         self.fit(sampled)
-        rows = self.rows(self._data.x, on_done)
+        rows = self._rows_of(self._data)
         classes = len(self._data.classes)
         if self._recipe.data.unit == "record" or self._data.persons is None:
             self._records = LinearRecords(rows, self._data.y, classes)
@@ -186,16 +180,21 @@ class LinearLearner:
         cache = home() / "features" if slow and not few else None
         return self._extractor.grid(x, engine=engine, cache=cache, on_done=on_done)
 
-    def rows(
-        self, x: npt.NDArray[Any], on_done: Progress = lambda done, total: None
-    ) -> npt.NDArray[np.float32]:
+    def rows(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Feature rows of records, each from its own record alone."""
         if self._extractor is None:
             return FEATURES[self._recipe.features.name](x)
-        grid = self._grid(x, on_done)
-        if self._projection is not None:
-            return self._projection.rows(grid)
-        return plain_rows(grid)
+        return self._on_directions(self._grid(x))
+
+    def _rows_of(self, data: Dataset) -> npt.NDArray[np.float32]:
+        """The rows of records that were looked at before, and of others."""
+        for part, grid in self._looked:
+            if part is data:
+                return self._on_directions(grid)
+        return self.rows(data.x)
+
+    def _on_directions(self, grid: Grid) -> npt.NDArray[np.float32]:
+        return plain_rows(grid) if self._projection is None else self._projection.rows(grid)
 
     def train(self, gate: OpenGate, on_step: Callable[[int], None]) -> None:
         """Closed-form clipping, integer sums."""
@@ -210,7 +209,7 @@ class LinearLearner:
 
     def guesses(self, data: Dataset) -> Integers:
         """By exact logits."""
-        records = LinearRecords(self.rows(data.x), data.y, len(data.classes))
+        records = LinearRecords(self._rows_of(data), data.y, len(data.classes))
         return records.guesses(self._weights)
 
     def scores(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -256,9 +255,10 @@ def learner_of(recipe: Recipe, split: Split, recipe_folder: Path, run_folder: Pa
     return NetworkLearner(recipe, split, recipe_folder)
 
 
-def _public(source: str, split: Split) -> PublicPictures:
+def _public(recipe: Recipe, split: Split) -> PublicPictures:
+    source, origin = str(recipe.features.fitted_on), fitted_on(recipe)
     if source == "public":
-        return PublicPictures(split.public.x, "the public part of the data")
+        return PublicPictures(split.public.x, origin)
     parts = load_parts(source, None)
     data, shape = parts.get("all") or parts["train"], split.sensitive.shape
     refuse_overlap(data, split, "features.fitted_on")
@@ -269,7 +269,7 @@ def _public(source: str, split: Split) -> PublicPictures:
             why="directions of other features mean nothing here",
             remedy="fit on pictures of the same shape",
         )
-    return PublicPictures(data.x, f"the public data set {source}")
+    return PublicPictures(data.x, origin)
 
 
 def refuse_overlap(public: Dataset, split: Split, where: str) -> None:

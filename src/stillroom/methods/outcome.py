@@ -1,9 +1,9 @@
-"""What a method hands to the road when it is done, for the certificate to tell."""
+"""What a method hands to the road when it is done; the certificate's words are its `terms`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from stillroom.data import Dataset
 from stillroom.release.compression import CompressionReport
-from stillroom.release.controls import Claim
 from stillroom.release.model import ReleasedModel
 from stillroom.vocabulary import Integers
 
@@ -19,36 +18,23 @@ Guesses = Callable[[Dataset], Integers]
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A model that is measured beside the released one.
+class Outcome:
+    """A finished model and what only its method knows of it.
 
     Args:
-        name: such as "Base".
-        about: what it is, in words.
+        model: what is released.
         guesses: the class it gives to each record.
-        public_only: it saw public records alone.
-        private: it saw sensitive records without protection.
+        facts: what was observed of sanitised things, for `terms_of`.
+        rivals: the models it is compared with, by their names in the terms.
+        compression: teacher and student side by side.
+        samples: pictures drawn from a sketch.
     """
-
-    name: str
-    about: str
-    guesses: Guesses
-    public_only: bool = False
-    private: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished model and everything about it that only its method knows."""
 
     model: ReleasedModel
     guesses: Guesses
-    assumptions: Mapping[str, str]
-    knowledge: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
-    rivals: tuple[Rival, ...] = ()
+    facts: Mapping[str, bool | int]
+    rivals: Mapping[str, Guesses] = field(default_factory=dict)
     compression: CompressionReport | None = None
-    claim: Claim | None = None
     samples: npt.NDArray[Any] | None = None
 
 

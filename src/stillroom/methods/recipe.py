@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
-from stillroom.data import Dataset, Split
+from stillroom.data import Split
 from stillroom.data.catalogue import KNOWN
 from stillroom.data.store import home, imported, load_parts
 from stillroom.errors import BadInput
@@ -137,6 +137,7 @@ def parse(text: str, where: str = "recipe") -> Recipe:
             why="nothing can be read from it with certainty",
             remedy="mend the line it names",
         ) from None
+    _refuse_unprintable(document, where)
     try:
         recipe = Recipe.model_validate(document)
     except ValidationError as error:
@@ -149,6 +150,20 @@ def parse(text: str, where: str = "recipe") -> Recipe:
         ) from None
     refuse_misfits(recipe, where)
     return recipe
+
+
+def _refuse_unprintable(value: Any, where: str, place: str = "") -> None:
+    """Names and sources stand on the certificate, which is one line of plain text each."""
+    if isinstance(value, str) and not value.isprintable():
+        raise BadInput(
+            f"{place}: a text has line breaks or characters that cannot be printed",
+            where=where,
+            why="it is shown on the certificate and in terminals, where it could hide something",
+            remedy="write it in one line of plain text",
+        )
+    if isinstance(value, (dict, list)):
+        for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+            _refuse_unprintable(part, where, f"{place}.{name}" if place else str(name))
 
 
 def _fault(fault: Any) -> str:
@@ -185,13 +200,3 @@ def explain(recipe: Recipe) -> list[tuple[str, str, str, str]]:
             given = "given" if name in recipe.model_fields_set else "default"
             lines.append((name, str(value), given, field.description or ""))
     return lines
-
-
-def person_warnings(recipe: Recipe, data: Dataset) -> tuple[str, ...]:
-    """A word for the certificate where records of one person are protected one by one only."""
-    if data.persons is None or recipe.data.unit == "person":
-        return ()
-    return (
-        "The records name persons, and this release protects single records only: a person with "
-        "several records is protected less.",
-    )

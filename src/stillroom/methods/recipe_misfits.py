@@ -57,6 +57,10 @@ def refuse_misfits(recipe: Recipe, where: str) -> None:
             not linear or recipe.sketch is not None
         )
         and recipe.data.unit == "person",
+        "privacy.evaluation_records_per_person: only for unit person": (
+            "evaluation_records_per_person" in recipe.privacy.model_fields_set
+            and recipe.data.unit == "record"
+        ),
         **_rona_misfits(recipe),
     }
     found = [text for text, wrong in misfits.items() if wrong]
@@ -99,6 +103,8 @@ def _rona_misfits(recipe: Recipe) -> dict[str, bool]:
         != (rona.source == "plain"),
         "teachers: belongs to rona.source ensemble": (teachers is not None)
         != (rona.source == "ensemble"),
+        "teachers.count: more teachers than data.public_size records": teachers is not None
+        and teachers.count > data.public_size,
         "training, sketch: only for rona.source dp-trained": rona.source != "dp-trained"
         and ("training" in recipe.model_fields_set or recipe.sketch is not None),
         "rona.composites: only for rona.source dp-trained": rona.composites > 0

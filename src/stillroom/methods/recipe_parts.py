@@ -233,7 +233,10 @@ class TeachersPart(Part):
 class PublishedPart(Part):
     """Source plain: one ordinary teacher, and the paper's algorithm to the letter."""
 
-    teacher: str = Field("conv-small", description="a name in the zoo, or package.module:callable")
+    teacher: str | None = Field(
+        None,
+        description="a name in the zoo, or package.module:callable; rona.auxiliary when left out",
+    )
     teacher_epochs: int = Field(6, ge=1, description="its steps, as passes over the public part")
     reading: Literal["literal", "residual"] = Field(
         "literal", description="noise on the loss, or on the clipped residual (sound)"
@@ -259,6 +262,9 @@ class PrivacyPart(Part):
     delta: float = Field(1e-5, ge=SMALLEST_DELTA, lt=1, description="chance that it fails")
     evaluation_sigma: Exact = Field(
         Fraction(6), gt=0, description="noise on each count of the charged evaluation"
+    )
+    evaluation_records_per_person: int = Field(
+        1, ge=1, description="for unit person: records of a person that are tested, by hash"
     )
     on_exhausted: Literal["refuse", "stop"] = Field(
         "refuse", description="when the budget is short: draw nothing, or take the steps that fit"

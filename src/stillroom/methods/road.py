@@ -6,29 +6,27 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from stillroom.data import Split
+from stillroom.data import Dataset, Split
 from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import Budget, Gate, Ledger, Passage
-from stillroom.methods.costs import cost_of, plan_of
+from stillroom.methods.costs import cost_of, headline, plan_of
 from stillroom.methods.outcome import Outcome
-from stillroom.methods.recipe import Recipe, person_warnings, read
+from stillroom.methods.recipe import Recipe, read
 from stillroom.methods.run import Run, begin_or_continue
+from stillroom.methods.terms import OF_ALL, Terms, stated_by, terms_of, unproven_by
+from stillroom.methods.verify import verify
 from stillroom.private import Clip, LinearRecords, cap_records, confusion
-from stillroom.release import Evaluation, Made, verify_bundle, write_bundle
+from stillroom.release import Evaluation, Made, write_bundle
 from stillroom.release.controls import Control
+from stillroom.release.evaluation import accuracy_of
 from stillroom.release.keys import read_private
-from stillroom.vocabulary import Integers, Relation, Unit
-
-ASSUMPTIONS = {
-    "unique ids": "checked: by the data set",
-    "noise": "checked: operating-system randomness, recorded with the block",
-    "public size": "assumed: declared in the recipe, not counted in the data",
-}
+from stillroom.vocabulary import Integers, Unit
 
 Tell = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -102,40 +100,41 @@ def release(
         with closing(_ledger(recipe, recipe_file.parent, split, run, budget)) as ledger:
             _refuse_opened(recipe, ledger, split)
             gate = Gate(ledger, *_protected(recipe, split))
-            if recipe.method == "rona":
-                ledger.refuse_without_budget()  # its public work may take hours
+            # What follows may take hours, and whatever can be found wrong with a record must be
+            # found by then: once something is paid for, no refusal may depend on one (K10).
+            ledger.refuse_without_budget(headline(recipe))
             way.prepare(tell, on_step)
             ways = _pay(gate, recipe, split, way, run.block_recipe(text), tell)
             run.remember(ledger.head())
             charged = 0 if recipe.data.test_is_public else 1
             outcome = way.follow(ways[: len(ways) - charged], tell, on_step)
             tell("measuring")
-            evaluation, controls = _evaluate(recipe, split, outcome, ways[len(ways) - charged :])
+            facts = {"persons": split.sensitive.persons is not None, **outcome.facts}
+            terms = terms_of(recipe, facts, ways[0].count)
+            evaluation, controls = _evaluate(
+                recipe, split, outcome, terms, ways[len(ways) - charged :]
+            )
             made = Made(
-                method=recipe.method,
-                mode=recipe.mode,
+                **stated_by(recipe),
                 model=outcome.model,
                 classes=split.sensitive.classes,
                 recipe=text,
                 ledger=ledger,
                 blocks=(ways[0].block,),
-                unit=Unit(recipe.data.unit),
-                delta=recipe.privacy.delta,
-                assumptions={**outcome.assumptions, **ASSUMPTIONS},
-                warnings=(*person_warnings(recipe, split.sensitive), *outcome.warnings),
-                tuning=recipe.privacy.tuning,
-                public_knowledge=outcome.knowledge,
+                assumptions={**terms.assumptions, **OF_ALL},
+                warnings=terms.warnings,
+                public_knowledge=terms.knowledge,
                 evaluation=evaluation,
+                facts=facts,
                 samples=outcome.samples,
                 compression=outcome.compression,
                 controls=controls,
-                claim=outcome.claim,
-                # A changed label can move a record from the sensitive to the public part.
-                unproven=(Relation.CHANGE,) if recipe.data.sensitive_classes else (),
+                claim=terms.claim,
+                unproven=unproven_by(recipe),
             )
             run.remember(ledger.head())
             tell("writing the bundle")
-            return write_bundle(made, output, key)
+            return write_bundle(made, output, key, verify)
 
 
 class Way(Protocol):
@@ -146,10 +145,17 @@ class Way(Protocol):
         """Coordinates of what is drawn; known before anything is drawn."""
 
     def prepare(self, tell: Tell, on_step: Progress) -> None:
-        """Work on public records, which may take long and costs nothing."""
+        """Work that costs nothing and may refuse: on public records, and a look at sensitive ones.
+
+        Raises:
+            BadInput: something does not fit; nothing is paid for yet, and nothing is stored.
+        """
 
     def follow(self, ways: Sequence[Passage], tell: Tell, on_step: Progress) -> Outcome:
-        """From the paid passages, those of the learning first, to a model."""
+        """From the paid passages, those of the learning first, to a model.
+
+        Whatever is raised from here on depends on public and sanitised things alone (K10).
+        """
 
 
 def _way_of(recipe: Recipe, split: Split, recipe_folder: Path, run_folder: Path) -> Way:
@@ -196,7 +202,7 @@ def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dic
             why="a bundle is never overwritten",
             remedy="choose another folder, or verify the bundle that is there",
         )
-    report = verify_bundle(output)
+    report = verify(output)
     if signed and report["signature"].startswith("none"):
         raise BadInput(
             "the finished bundle is not signed",
@@ -232,7 +238,13 @@ def _ledger(recipe: Recipe, folder: Path, split: Split, run: Run, budget: Budget
         ledger = Ledger.open(path, head=run.head)
     else:
         ids, persons = _protected(recipe, split)
-        ledger = Ledger.create(path, ids=ids, persons=persons, purpose=recipe.purpose)
+        ledger = Ledger.create(
+            path,
+            ids=ids,
+            persons=persons,
+            purpose=recipe.purpose,
+            ids_from_content=split.sensitive.ids_from_content,
+        )
     if budget is not None and not ledger.budgets():
         ledger.set_budget(budget, reason="set with the first release")
     return ledger
@@ -259,38 +271,36 @@ def _protected(recipe: Recipe, split: Split) -> tuple[list[str], list[str] | Non
 
 
 def _evaluate(
-    recipe: Recipe, split: Split, outcome: Outcome, ways: Sequence[Passage]
+    recipe: Recipe, split: Split, outcome: Outcome, terms: Terms, ways: Sequence[Passage]
 ) -> tuple[Evaluation | None, tuple[Control, ...]]:
     """How good the model and its rivals are on the test part, as K1 allows."""
-    if not len(split.test):
-        return None, ()
-    classes = len(split.test.classes)
-    everyone = [outcome.guesses, *(rival.guesses for rival in outcome.rivals)]
-    guesses = [guess(split.test) for guess in everyone]
-    exact = recipe.data.test_is_public
-    if exact:
-        tables = [np.zeros((classes, classes), dtype=np.int64) for _ in guesses]
-        for table, guessed in zip(tables, guesses, strict=True):
-            np.add.at(table, (split.test.y, guessed), 1)
+    classes, test = len(split.test.classes), split.test
+    everyone = [outcome.guesses, *(outcome.rivals[control.name] for control in terms.controls)]
+    if recipe.data.test_is_public:
+        tables = [_counted(test, guesses(test)) for guesses in everyone if len(test)]
+        sigma = None
     else:
         (way,) = ways
-        unit = Unit(recipe.data.unit)
-        most = recipe.data.max_records_per_person if unit is Unit.PERSON else 1
-        # What was lost is not drawn again (L2), so the last ones may be missing.
+        unit, most = Unit(recipe.data.unit), recipe.privacy.evaluation_records_per_person
+        # What was lost is not drawn again (L2), so the last ones may be missing. An empty test part
+        # is drawn for all the same: how much is drawn must not tell that it is empty (K10).
         known = len(way.earlier())
-        for guessed in guesses[known : known + way.left]:
-            way.release(confusion(split.test.y, guessed, classes, unit=unit, records=most))
+        for guesses in everyone[known : known + way.left]:
+            way.release(confusion(test, guesses(test), unit=unit, records=most))
         tables = [answer.value.reshape(classes, classes) for answer in way.earlier()]
-    measured = [_evaluation(table, exact=exact) for table in tables]
+        sigma = recipe.privacy.evaluation_sigma
+    if not tables:
+        return None, ()
     controls = tuple(
-        Control(rival.name, one.accuracy, rival.about, rival.private, rival.public_only)
-        for rival, one in zip(outcome.rivals, measured[1:], strict=False)
+        replace(control, accuracy=accuracy_of(table.tolist(), sigma))
+        for control, table in zip(terms.controls, tables[1:], strict=False)
     )
-    return (measured[0] if measured else None), controls
+    own = tuple(tuple(int(count) for count in row) for row in tables[0])
+    return Evaluation(own, protected=sigma is not None), controls
 
 
-def _evaluation(table: Integers, *, exact: bool) -> Evaluation:
-    accuracy = float(np.trace(table) / max(1, table.sum()))
-    rows = tuple(tuple(int(count) for count in row) for row in table)
-    records = "declared public: exact" if exact else "sensitive: noisy counts"
-    return Evaluation(min(1.0, max(0.0, accuracy)), rows, f"test part, {records}", not exact)
+def _counted(test: Dataset, guesses: Integers) -> Integers:
+    """Exact counts, of records that anyone may see."""
+    table = np.zeros((len(test.classes), len(test.classes)), dtype=np.int64)
+    np.add.at(table, (test.y, guesses), 1)
+    return table

@@ -11,17 +11,31 @@ from stillroom.data import Dataset, PublicPictures
 from stillroom.gate import Passage
 from stillroom.methods.costs import sketch_of
 from stillroom.methods.recipe import Recipe
+from stillroom.methods.terms import FROM_SKETCH
 from stillroom.public import Mixture
 
 SHOWN_SAMPLES = 100
 
 
-def draw_sketch(recipe: Recipe, data: Dataset, ways: Sequence[Passage]) -> Mixture | None:
-    """The sketch of the sensitive records, through its paid passages; None without one."""
-    sketch = sketch_of(recipe, data.shape)
-    if sketch is None:
-        return None
-    return sketch.draw(ways, sketch.records(data.x, data.y, len(data.classes)))
+class SketchToDraw:
+    """The recipe's sketch of the sensitive records, looked at before anything is paid for.
+
+    Args:
+        recipe: the recipe; it may have no sketch.
+        data: the sensitive records.
+
+    Raises:
+        BadInput, NumericalDoubt: a sketch cannot be made of the records.
+    """
+
+    def __init__(self, recipe: Recipe, data: Dataset) -> None:
+        self._sketch = sketch_of(recipe, data.shape)
+        if self._sketch is not None:
+            self._records = self._sketch.records(data.x, data.y, len(data.classes))
+
+    def draw(self, ways: Sequence[Passage]) -> Mixture | None:
+        """The sketch, through its paid passages; None where the recipe has none."""
+        return None if self._sketch is None else self._sketch.draw(ways, self._records)
 
 
 def raw_samples(recipe: Recipe, mixture: Mixture, seed: int, count: int) -> npt.NDArray[np.float32]:
@@ -37,7 +51,7 @@ def to_fit_on(recipe: Recipe, mixture: Mixture | None) -> PublicPictures | None:
     if mixture is None or recipe.sketch is None:
         return None
     pictures = raw_samples(recipe, mixture, 1, recipe.sketch.samples)
-    return PublicPictures(pictures, "samples of the sketch, which came through the gate")
+    return PublicPictures(pictures, FROM_SKETCH)
 
 
 def shown(mixture: Mixture | None) -> npt.NDArray[np.float32] | None:

@@ -39,7 +39,6 @@ class Student:
 
     def __init__(self, layers: nn.Module, shape: tuple[int, ...], about: str) -> None:
         self._layers, self._shape, self._about = layers, shape, about
-        self.knowledge = "a student that saw only samples of the sketch, labelled by the teacher"
 
     @classmethod
     def taught(

@@ -2,7 +2,8 @@
 
 from stillroom.release.bundle import write_bundle
 from stillroom.release.controls import Claim, Control
-from stillroom.release.made import Evaluation, Made
+from stillroom.release.evaluation import Evaluation
+from stillroom.release.made import Made
 from stillroom.release.model import LinearModel, ReleasedModel
 from stillroom.release.verifier import verify_bundle
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,23 @@ from stillroom.release.files import (
     MODEL,
     ONNX,
     RECIPE,
+    from_bytes,
     to_bytes,
 )
 from stillroom.release.made import Made
 from stillroom.release.manifest import make_manifest
 from stillroom.release.model import checked_onnx
+from stillroom.release.model_file import metadata
+from stillroom.release.samples import png, sheet
 from stillroom.release.verifier import verify_bundle
 
 
-def write_bundle(made: Made, folder: Path | str, key: bytes | None = None) -> dict[str, Any]:
+def write_bundle(
+    made: Made,
+    folder: Path | str,
+    key: bytes | None = None,
+    verify: Callable[[Path], object] = verify_bundle,
+) -> dict[str, Any]:
     """Certify a release and write its bundle; return the certificate.
 
     Guarantee: the folder appears whole or not at all, and a valid bundle has passed the verifier.
@@ -36,6 +43,7 @@ def write_bundle(made: Made, folder: Path | str, key: bytes | None = None) -> di
         made: the release.
         folder: where the bundle will be; new, or empty.
         key: the 32 bytes of a private Ed25519 key that signs the manifest.
+        verify: what a valid bundle must pass before it is put in place.
 
     Raises:
         BadInput: the folder is not empty, or cannot be written.
@@ -46,12 +54,15 @@ def write_bundle(made: Made, folder: Path | str, key: bytes | None = None) -> di
     _refuse_unless_empty(folder)
     onnx = checked_onnx(made.model, made.classes)
     contents = {MODEL: _safetensors(made), ONNX: onnx, RECIPE: made.recipe.encode()}
-    certificate = certify(made, contents)
-    contents[CERTIFICATE] = to_bytes(certificate)
-    contents[CARD] = card_html(certificate, made.samples).encode()
+    contents[CERTIFICATE] = to_bytes(certify(made, contents))
+    # Read back, so that the card is made of what every reader of the file will see.
+    certificate = from_bytes(contents[CERTIFICATE])
+    picture = None if made.samples is None else png(sheet(made.samples))
+    contents[CARD] = card_html(certificate, picture).encode()
     manifest = make_manifest(contents, key)
     try:
-        _write(folder, {**contents, MANIFEST: to_bytes(manifest)}, certificate["status"])
+        check = verify if certificate["status"] == "valid" else None
+        _write(folder, {**contents, MANIFEST: to_bytes(manifest)}, check)
     except OSError as error:
         raise BadInput(
             f"the bundle cannot be written ({error.strerror})",
@@ -65,9 +76,10 @@ def write_bundle(made: Made, folder: Path | str, key: bytes | None = None) -> di
 def _safetensors(made: Made) -> bytes:
     from safetensors.numpy import save
 
-    about = {"about": made.model.about, "shape": made.model.shape, "classes": made.classes}
+    model = made.model
+    said = metadata(model.about, model.shape, made.classes, model.parameters)
     # One entry: the order of several is not fixed, and equal models should be equal files.
-    return bytes(save(made.model.tensors(), metadata={"stillroom": json.dumps(about)}))
+    return bytes(save(model.tensors(), metadata={"stillroom": said}))
 
 
 def _refuse_unless_empty(folder: Path) -> None:
@@ -80,7 +92,9 @@ def _refuse_unless_empty(folder: Path) -> None:
         )
 
 
-def _write(folder: Path, contents: Mapping[str, bytes], status: str) -> None:
+def _write(
+    folder: Path, contents: Mapping[str, bytes], check: Callable[[Path], object] | None
+) -> None:
     folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
     _sweep(folder)
@@ -92,8 +106,8 @@ def _write(folder: Path, contents: Mapping[str, bytes], status: str) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        if status == "valid":
-            verify_bundle(draft)
+        if check is not None:
+            check(draft)
         _refuse_unless_empty(folder)
         try:
             os.rename(draft, folder)

@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy.typing as npt
-
 from stillroom.release.card_comparison import added, compression
 from stillroom.release.card_parts import (
     RELATIONS,
@@ -20,6 +18,7 @@ from stillroom.release.card_parts import (
     model_table,
     sample_sheet,
     section,
+    share,
     text,
     totals,
 )
@@ -55,9 +54,13 @@ _UNPROTECTED = (
     "epsilon is infinite, and the model may tell everything about the records it was trained on. "
     "Do not hand it out.</p>"
 )
+_TOO_FEW = (
+    "<p><strong>Not told.</strong> So few records were tested that their number cannot be told "
+    "from the noise; a share of it would be a random number.</p>"
+)
 
 
-def card_html(certificate: Mapping[str, Any], samples: npt.NDArray[Any] | None = None) -> str:
+def card_html(certificate: Mapping[str, Any], picture: bytes | None = None) -> str:
     """The page for a certificate.
 
     Guarantee: no script, nothing loaded from elsewhere; all text of others is escaped; every
@@ -65,7 +68,7 @@ def card_html(certificate: Mapping[str, Any], samples: npt.NDArray[Any] | None =
 
     Args:
         certificate: what the page says.
-        samples: pictures drawn from a sanitised sketch, as in `Made`.
+        picture: the sheet of samples drawn from a sanitised sketch, a PNG file.
     """
     parts = [
         _banner(certificate),
@@ -78,7 +81,7 @@ def card_html(certificate: Mapping[str, Any], samples: npt.NDArray[Any] | None =
         _protection(certificate),
         _public_knowledge(certificate),
         _warnings(certificate),
-        "" if samples is None else sample_sheet(samples),
+        "" if picture is None else sample_sheet(picture, certificate["samples"]["count"]),
         figures(certificate),
         totals(certificate),
         assumptions(certificate),
@@ -169,8 +172,12 @@ def _quality(certificate: Mapping[str, Any]) -> str:
         else "The figure is exact. The records it was measured on were declared public and are "
         "<strong>not protected</strong>."
     )
-    accuracy = f'<p class="figure">{evaluation["accuracy"]:.1%} right</p>'
-    body = [accuracy, f"<p>Measured on: {text(evaluation['records'])}. {how}</p>"]
+    body = [
+        f'<p class="figure">{share(evaluation["accuracy"], 1)} right</p>'
+        if evaluation["accuracy"] is not None
+        else _TOO_FEW,
+        f"<p>Measured on: {text(evaluation['records'])}. {how}</p>",
+    ]
     if evaluation["confusion"] is not None:
         body.append(confusion(evaluation["confusion"], certificate["model"]["classes"]))
     return section("How good the model is", *body)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stillroom.release.card_bars import Bar, bars
-from stillroom.release.card_parts import file_size, section, table, text
+from stillroom.release.card_parts import file_size, section, share, table, text
 from stillroom.release.controls import BASE, gain
 from stillroom.release.files import number
 
@@ -28,11 +28,11 @@ def added(certificate: Mapping[str, Any]) -> str:
         return ""
     accuracy = evaluation["accuracy"]
     own = _GATE if math.isfinite(number(certificate["headline"]["epsilon"])) else _OPEN
-    rows = [("<strong>this model</strong>", f"{accuracy:.2%}", "the model of this card", own)]
+    rows = [("<strong>this model</strong>", share(accuracy), "the model of this card", own)]
     rows += [
         (
             text(control["name"]),
-            f"{control['accuracy']:.2%}",
+            share(control["accuracy"]),
             text(control["about"]),
             _saw(control),
         )
@@ -41,8 +41,9 @@ def added(certificate: Mapping[str, Any]) -> str:
     # Noisy counts have no interval: its width would leave the noise out.
     exact = None if evaluation["protected"] else evaluation["confusion"]
     tested = sum(map(sum, exact or ()))
-    base = [control for control in controls if control["name"] == BASE][:1]
-    public = [control for control in controls if control["public_only"]]
+    known = [one for one in controls if accuracy is not None and one["accuracy"] is not None]
+    base = [control for control in known if control["name"] == BASE][:1]
+    public = [control for control in known if control["public_only"]]
     best = max(public, key=lambda control: control["accuracy"], default=None)
     body = [table(("model", "accuracy", "what it is", "what it saw of the sensitive data"), rows)]
     body += [_distance(accuracy, control, tested) for control in base]

@@ -7,11 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-import numpy.typing as npt
-
 from stillroom.gate.rounding import shown
 from stillroom.release.files import number
-from stillroom.release.samples import png, sheet
 
 UNITS = {
     "record": "one record",
@@ -22,6 +19,13 @@ RELATIONS = {
     "add-or-remove": "was used or not",
     "change": "had this content or another",
 }
+
+
+ADAPTIVE = (
+    "<p>What was spent is added up as if all releases had been planned beforehand. If one was "
+    "planned in view of the answers of another, no theorem gives that figure; what holds then is "
+    "the budget, which no release was allowed to break.</p>"
+)
 
 
 def text(value: object) -> str:
@@ -98,10 +102,19 @@ def file_size(count: int) -> str:
     return f"{count / 1e3:,.1f} kB" if count < 1e6 else f"{count / 1e6:,.1f} MB"
 
 
-def sample_sheet(samples: npt.NDArray[Any]) -> str:
+def share(accuracy: float | None, digits: int = 2) -> str:
+    """An accuracy for people, or a word where there is none.
+
+    >>> share(0.9312), share(None)
+    ('93.12%', 'not told')
+    """
+    return "not told" if accuracy is None else f"{accuracy:.{digits}%}"
+
+
+def sample_sheet(sheet: bytes, count: int) -> str:
     """Pictures drawn from a sanitised sketch, and a plain word that they are nobody's records."""
-    picture = b64encode(png(sheet(samples))).decode()
-    many = f"{len(samples)} picture{'s' if len(samples) != 1 else ''}"
+    picture = b64encode(sheet).decode()
+    many = f"{count} picture{'s' if count != 1 else ''}"
     return section(
         "Drawn from the private sketch: no real records",
         f'<img class="sheet" alt="{many} drawn from the private sketch" '
@@ -142,7 +155,8 @@ def totals(certificate: Mapping[str, Any]) -> str:
             f"{min(1.0, number(total['share'])):.0%}",
             "<br>".join(
                 f"{entry['epsilon']:g} at {entry['delta']:g}: {text(entry['reason'])}"
-                for entry in total["reasons"]
+                for entry in data["budgets"]
+                if entry["for"] == total["for"]
             ),
         )
         for total in data["totals"]
@@ -153,6 +167,7 @@ def totals(certificate: Mapping[str, Any]) -> str:
         f"<p>This release and all before it on the same data, {data['blocks']} "
         f"block{'s' if data['blocks'] != 1 else ''} in all, when the card was made.</p>",
         table(head, rows),
+        "" if data["blocks"] == 1 else ADAPTIVE,
     )
 
 

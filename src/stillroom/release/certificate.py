@@ -1,36 +1,45 @@
 """The certificate: what was drawn, what that costs whom, and what the figure rests on.
 
-Schema version 3. `guarantees` has one line a (unit, relation, delta), priced over all events of the
-release's blocks together; `headline` is the line of the recipe; `blocks` says what was reserved,
-drawn and lost; `data_set` is what everything so far has cost the same records (L6).
+Schema version 4. Some of it only the releaser can know: what the ledger recorded, what a test
+counted, how long a model took. Everything else follows from that and from the bundle's own files,
+by `completed`, which writer and verifier share: the verifier builds the whole document again and
+compares.
 """
 
 from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import stillroom
 from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.gate import mechanism_from_json
 from stillroom.gate.accounting import DELTAS, fold, pairs_of, price
-from stillroom.gate.events import Line, lines_from_json, lines_to_json
-from stillroom.gate.ledger import Ledger
+from stillroom.gate.events import Line, lines_to_json
+from stillroom.gate.ledger import Ledger, Purpose
 from stillroom.gate.ledger.store import Row
 from stillroom.gate.ledger.verify import lost_draws
-from stillroom.release.controls import check_controls, no_claim
-from stillroom.release.files import BOUND, CERTIFICATE, ONNX, digest, sha256, spelled
-from stillroom.release.made import Evaluation, Made, check_assumptions
-from stillroom.vocabulary import Guarantee, Pair, Relation
+from stillroom.release import data_set, evaluation
+from stillroom.release.compression import CompressionReport
+from stillroom.release.controls import MODES, Claim, Control, check_controls
+from stillroom.release.figures import Figures, nothing_proven
+from stillroom.release.files import CERTIFICATE, digest
+from stillroom.release.made import TUNING, Made, check_assumptions
+from stillroom.release.model_file import model_section
+from stillroom.release.samples import check_stated_samples, stated_samples
+from stillroom.vocabulary import CHANGED_RECORD, Pair, Relation, Unit, check_delta
 
 FORMAT = "stillroom certificate"
-VERSION = 3
+VERSION = 4
 _PARTS = (
     *("dp-accounting", "numpy", "scipy", "numba", "torch", "opacus"),
     *("onnx", "onnxruntime", "safetensors"),
 )
+_COUNTS = ("reserved", "drawn", "lost")
 
 
 def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
@@ -47,73 +56,120 @@ def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
         BadInput: a control may not stand on it, or the compression is that of another model.
         DoesNotVerify: an assumption failed, a draw has no block, or more was drawn than reserved.
     """
-    check_assumptions(made.assumptions, CERTIFICATE)
-    protected = None if made.evaluation is None else made.evaluation.protected
-    blocks = _blocks(made.ledger, made.blocks)
-    told = [_block(made.ledger, row) for row in blocks]
-    controls = check_controls(made.controls, made.ledger.purpose, told, protected=protected)
-    noise = sorted({row.body["noise"] for row in blocks})
-    void = noise != ["os"]
-    lines = fold(line for row in blocks for line in lines_from_json(row.body["events"]))
-    guarantees = price_all(lines, made.delta, void=void, unproven=made.unproven)
-    pair = Pair(made.unit, Relation.ADD_OR_REMOVE)
+    rows = _blocks(made.ledger, made.blocks)
+    stated = {
+        "method": made.method,
+        "mode": made.mode,
+        "purpose": str(made.ledger.purpose),
+        "unit": str(made.unit),
+        "delta": made.delta,
+        "asked": made.asked,
+        "tuning": made.tuning,
+        "unproven": sorted({*map(str, made.unproven), *map(str, made.ledger.unproven)}),
+        "blocks": [_block(made.ledger, row) for row in rows],
+        "data_set": data_set.stated(made.ledger),
+        "assumptions": dict(made.assumptions),
+        "published": made.claim.to_json(),
+        "public_knowledge": list(made.public_knowledge),
+        "evaluation": None if made.evaluation is None else made.evaluation.to_json(),
+        "controls": [control.to_json() for control in made.controls],
+        "compression": None if made.compression is None else made.compression.to_json(),
+        "samples": stated_samples(made.samples),
+        "facts": dict(made.facts),
+        "warnings": list(made.warnings),
+        "versions": versions(),
+    }
+    return completed(stated, contents)
+
+
+def completed(
+    stated: Mapping[str, Any],
+    contents: Mapping[str, bytes],
+    figures: Figures | None = None,
+) -> dict[str, Any]:
+    """The whole certificate that follows from what the releaser states.
+
+    Args:
+        stated: at least the fields that only the releaser can know; others are not looked at.
+        contents: the model's files and the recipe, by file name.
+        figures: how prices are found; the verifier's agree with another processor's.
+
+    Raises:
+        BadInput: something stated makes no sense.
+        DoesNotVerify: an assumption failed, or what is stated contradicts itself.
+        KeyError, TypeError, ValueError: a field is missing or malformed.
+    """
+    figures = figures or Figures()
+    _check_words(stated)
+    delta, pair = check_delta(stated["delta"]), Pair(Unit(stated["unit"]), Relation.ADD_OR_REMOVE)
+    blocks = [_completed_block(block) for block in stated["blocks"]]
+    noise = sorted({block["noise"] for block in blocks})
+    valid = noise == ["os"]
+    told = data_set.completed(stated["data_set"], blocks, figures)
+    unproven = {Pair.parse(text) for text in stated["unproven"]} | data_set.unproven(told)
+    lines = fold(line for block in blocks for line in _reserved(block))
+    guarantees = guaranteed(lines, delta, unproven, figures, void=not valid)
+    measured = evaluation.told(stated["evaluation"], blocks)
+    model = model_section(contents)
+    if measured is not None and len(measured["confusion"]) != len(model["classes"]):
+        raise ValueError("the counts are those of other classes")
+    controls = check_controls(
+        [Control.from_json(control) for control in stated["controls"]],
+        stated["purpose"],
+        blocks,
+        protected=None if measured is None else measured["protected"],
+    )
     certificate = {
         "format": FORMAT,
         "version": VERSION,
-        "status": "void" if void else "valid",
-        "purpose": str(made.ledger.purpose),
-        "method": made.method,
-        "mode": made.mode,
+        "status": "valid" if valid else "void",
+        "purpose": stated["purpose"],
+        "method": stated["method"],
+        "mode": stated["mode"],
         "noise": noise[0] if len(noise) == 1 else "mixed",
-        "delta": made.delta,
-        "headline": headline(guarantees, pair, made.delta),
+        "unit": str(pair.unit),
+        "delta": delta,
+        "asked": stated["asked"],
+        "headline": headline(guarantees, pair, delta),
         "guarantees": guarantees,
-        "unproven": [str(relation) for relation in made.unproven],
+        "unproven": sorted(map(str, unproven)),
         "events": lines_to_json(lines),
-        "blocks": told,
-        "data_set": _data_set(made.ledger),
-        "assumptions": dict(made.assumptions),
-        "published": (made.claim or no_claim(made.method)).to_json(),
-        "tuning": made.tuning,
-        "public_knowledge": list(made.public_knowledge),
-        "evaluation": _evaluation(made.evaluation),
+        "blocks": blocks,
+        "data_set": told,
+        "assumptions": stated["assumptions"],
+        "published": Claim.from_json(stated["published"]).to_json(),
+        "tuning": stated["tuning"],
+        "public_knowledge": list(stated["public_knowledge"]),
+        "evaluation": measured,
         "controls": controls,
-        "compression": _compression(made, len(contents[ONNX])),
-        "unprotected": _unprotected(made),
-        "warnings": list(made.warnings),
-        "model": {
-            "about": made.model.about,
-            "shape": list(made.model.shape),
-            "classes": list(made.classes),
-            "parameters": made.model.parameters,
-            "size": len(contents[ONNX]),
-            "files": {name: sha256(contents[name]) for name in BOUND},
-        },
-        "versions": _versions(),
+        "compression": _compression(stated["compression"], model),
+        "samples": stated["samples"],
+        "facts": stated["facts"],
+        "unprotected": unprotected(unproven, measured, controls),
+        "warnings": list(stated["warnings"]),
+        "model": model,
+        "versions": stated["versions"],
     }
     return {**certificate, "digest": digest(certificate)}
 
 
-def price_all(
+def guaranteed(
     lines: Sequence[Line],
     delta: float,
+    unproven: Collection[Pair] = (),
+    figures: Figures | None = None,
     *,
     void: bool = False,
-    unproven: Sequence[Relation] = (),
 ) -> list[dict[str, Any]]:
-    """One line a pair and delta, for every pair that is proven in all events (E4, E5).
+    """One line per pair and delta, for every pair that is proven in all events (E4, E5).
 
-    Relations that the split of the data does not support have none.
+    Pairs that the data or their split do not support have none. Seeded noise makes every figure
+    infinite, since whoever knows the seed can subtract it (K6).
     """
+    figures = figures or Figures()
     return [
-        _line(
-            # Whoever knows the seed can subtract the noise (K6).
-            Guarantee(pair, math.inf, at, "none", {"PLD": None, "RDP": math.inf})
-            if void
-            else cost.guarantee(at)
-        )
-        for pair in pairs_of(lines)
-        if pair.relation not in unproven
+        nothing_proven(pair, at) if void else figures.line(cost, at)
+        for pair in pairs_of(lines, unproven)
         for cost in [price(lines, pair)]
         for at in sorted({*DELTAS, delta}, reverse=True)
     ]
@@ -124,20 +180,91 @@ def headline(guarantees: Iterable[Mapping[str, Any]], pair: Pair, delta: float) 
     for line in guarantees:
         if (line["for"], line["delta"]) == (str(pair), delta):
             return dict(line)
-    return _line(Guarantee(pair, math.inf, delta, "none", {"PLD": None, "RDP": math.inf}))
+    return nothing_proven(pair, delta)
 
 
-def _line(guarantee: Guarantee) -> dict[str, Any]:
+def unprotected(
+    unproven: Collection[Pair],
+    measured: Mapping[str, Any] | None,
+    controls: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """What is told exactly: K1 wants it listed. Noisy counts, of controls too, were paid for."""
+    told = []
+    if CHANGED_RECORD in unproven:
+        told.append(
+            "a change of a record's content or class, which may give it another id or move it to "
+            "another part"
+        )
+    if measured is None or measured["protected"]:
+        return told
+    told.append(f"accuracy and confusion counts, exact, on: {measured['records']}")
+    if controls:
+        told.append(f"accuracy of the models it is compared with, exact, on: {measured['records']}")
+    return told + [
+        f"accuracy of {control['name']}, which saw sensitive records without protection; no "
+        "epsilon of this certificate covers it"
+        for control in controls
+        if control["private"]
+    ]
+
+
+def _check_words(stated: Mapping[str, Any]) -> None:
+    """Every word is one of its kind, and the assumptions say how they stand."""
+    asked = stated["asked"]
+    if stated["mode"] not in MODES or stated["tuning"] not in TUNING:
+        raise ValueError("an unknown mode or tuning")
+    Purpose(stated["purpose"])
+    if not (asked is None or (type(asked) is float and 0 < asked < math.inf)):
+        raise ValueError("what was asked for is no epsilon")
+    if not stated["assumptions"]:
+        raise ValueError("a figure that rests on nothing")
+    check_assumptions(stated["assumptions"], CERTIFICATE)
+    lists = (stated["public_knowledge"], stated["warnings"])
+    if not all(isinstance(text, str) and text for texts in lists for text in texts):
+        raise ValueError("a sentence is missing")
+    if not all(type(value) in (bool, int, float, str) for value in stated["facts"].values()):
+        raise ValueError("a fact is no plain value")
+    if not all(isinstance(value, str) and value for value in stated["versions"].values()):
+        raise ValueError("a version is no text")
+    if not {"stillroom", "dp-accounting"} <= set(stated["versions"]):
+        raise ValueError("a version is missing")
+    check_stated_samples(stated["samples"])
+
+
+def _completed_block(block: Mapping[str, Any]) -> dict[str, Any]:
+    """A block with the sums of its wishes."""
+    date.fromisoformat(block["day"])
+    if len(bytes.fromhex(block["hash"])) != 32 or block["noise"] not in ("os", "test"):
+        raise ValueError("a block has no hash, or noise of an unknown kind")
+    wishes = []
+    for wish in block["wishes"]:
+        counts = {key: wish[key] for key in _COUNTS}
+        if not all(type(count) is int and count >= 0 for count in counts.values()):
+            raise ValueError("not a count")
+        if not counts["lost"] <= counts["drawn"] <= counts["reserved"]:
+            raise DoesNotVerify(
+                f"block {block['block']} in certificate.json drew more than it had reserved",
+                where=CERTIFICATE,
+                why="an answer nobody paid for makes every epsilon on the certificate false",
+                remedy="ask whoever released it for an unchanged copy; do not use this one",
+            )
+        mechanism = mechanism_from_json(wish["mechanism"])
+        wishes.append({"mechanism": mechanism.describe(), **counts})
+    if not wishes:
+        raise ValueError("a block without a wish")
     return {
-        "for": str(guarantee.pair),
-        "unit": str(guarantee.pair.unit),
-        "relation": str(guarantee.pair.relation),
-        "delta": guarantee.delta,
-        "epsilon": spelled(guarantee.epsilon),
-        "accountant": guarantee.accountant,
-        "PLD": spelled(guarantee.by_accountant["PLD"]),
-        "RDP": spelled(guarantee.by_accountant["RDP"]),
+        **{key: block[key] for key in ("block", "day", "hash", "noise")},
+        "wishes": wishes,
+        **{key: sum(wish[key] for wish in wishes) for key in _COUNTS},
     }
+
+
+def _reserved(block: Mapping[str, Any]) -> list[Line]:
+    return [
+        line
+        for wish in block["wishes"]
+        for line in mechanism_from_json(wish["mechanism"]).lines(wish["reserved"])
+    ]
 
 
 def _blocks(ledger: Ledger, numbers: Sequence[int]) -> list[Row]:
@@ -157,17 +284,12 @@ def _blocks(ledger: Ledger, numbers: Sequence[int]) -> list[Row]:
 
 def _block(ledger: Ledger, row: Row) -> dict[str, Any]:
     own = list(ledger.store.rows("block = ?", (row.seq,)))
-    wishes = [_wish(place, wish, own) for place, wish in enumerate(row.body["wishes"])]
-    if any(wish["drawn"] > wish["reserved"] for wish in wishes):
-        raise _refused(f"block {row.seq} drew more than it had reserved", ledger)
     return {
         "block": row.seq,
-        "at": row.at,
+        "day": row.at,
         "hash": row.hash,
         "noise": row.body["noise"],
-        "recipe_hash": row.body["recipe"],
-        "wishes": wishes,
-        **{key: sum(wish[key] for wish in wishes) for key in ("reserved", "drawn", "lost")},
+        "wishes": [_wish(place, wish, own) for place, wish in enumerate(row.body["wishes"])],
     }
 
 
@@ -175,85 +297,30 @@ def _wish(place: int, wish: Mapping[str, Any], rows: Sequence[Row]) -> dict[str,
     draws = [row for row in rows if row.kind == "draw" and row.body["wish"] == place]
     commits = [row for row in rows if row.kind == "commit"]
     return {
-        "mechanism": dict(wish),
+        "mechanism": {key: value for key, value in wish.items() if key != "count"},
         "reserved": wish["count"],
         "drawn": sum(row.body["count"] for row in draws),
         "lost": lost_draws([*draws, *commits]),
     }
 
 
-def _data_set(ledger: Ledger) -> dict[str, Any]:
-    changes = [row.body for row in ledger.store.rows("kind = 'budget'")]
-    head = ledger.head()
-    return {
-        "ledger": ledger.id,
-        "position": head.seq,
-        "head": str(head),
-        "blocks": sum(1 for _ in ledger.store.rows("kind = 'block'")),
-        "totals": [
-            {
-                "for": str(spent.budget.pair),
-                "delta": spent.budget.delta,
-                "budget": spent.budget.epsilon,
-                "spent": spelled(spent.epsilon),
-                "share": spelled(spent.share),
-                "reasons": [
-                    {"epsilon": body["epsilon"], "delta": body["delta"], "reason": body["reason"]}
-                    for body in changes
-                    if body["pair"] == str(spent.budget.pair)
-                ],
-            }
-            for spent in ledger.standing()
-        ],
-    }
-
-
-def _evaluation(evaluation: Evaluation | None) -> dict[str, Any] | None:
-    if evaluation is None:
+def _compression(told: Any, model: Mapping[str, Any]) -> dict[str, Any] | None:
+    if told is None:
         return None
-    confusion = evaluation.confusion
-    return {
-        "accuracy": float(evaluation.accuracy),
-        "confusion": None if confusion is None else [[int(n) for n in row] for row in confusion],
-        "records": evaluation.records,
-        "protected": evaluation.protected,
-    }
-
-
-def _compression(made: Made, size: int) -> dict[str, Any] | None:
-    if made.compression is None:
-        return None
-    student = made.compression.student
-    if (student.parameters, student.size) != (made.model.parameters, size):
+    report = CompressionReport.from_json(told)
+    student = report.student
+    if (student.parameters, student.size) != (model["parameters"], model["size"]):
         raise BadInput(
             "the compression report is that of another student",
             where="compression",
             why="its parameters and file size are not those of the released model",
             remedy="measure the model that is released",
         )
-    return made.compression.to_json()
+    return report.to_json()
 
 
-def _unprotected(made: Made) -> list[str]:
-    """What is told exactly: K1 wants it listed. Noisy counts, of controls too, were paid for."""
-    evaluation = made.evaluation
-    told = []
-    if Relation.CHANGE in made.unproven:
-        told.append("a change of a record's class, which may move it to the public part")
-    if evaluation is None or evaluation.protected:
-        return told
-    told += [f"accuracy and confusion counts, exact, on: {evaluation.records}"]
-    if made.controls:
-        told.append(f"accuracy of the models it is compared with, exact, on: {evaluation.records}")
-    return told + [
-        f"accuracy of {control.name}, which saw sensitive records without protection; no epsilon "
-        "of this certificate covers it"
-        for control in made.controls
-        if control.private
-    ]
-
-
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What this is, and what it works with here."""
     found = {"stillroom": stillroom.__version__, "python": platform.python_version()}
     for part in _PARTS:
         try:

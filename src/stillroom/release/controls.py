@@ -8,18 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stillroom.errors import BadInput
-from stillroom.gate import NoisyCounts
+from stillroom.release.evaluation import tables_in
 from stillroom.release.files import number, spelled
 
 BASE = "Base"
 """The paper's word for the same student trained on public labels alone."""
 MODES = ("certified", "as-published")
 _EXACT_PURPOSES = ("benchmark", "audit")
-_PUBLISHED = {
-    "direct": "none: DP-SGD has its own theorem",
-    "rona": "none for these settings; where the paper has a figure it does not hold, because noise "
-    "on the value of a loss never reaches the student",
-}
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,8 @@ class Control:
 
     Args:
         name: "Base" for the same student with public labels only; else any name.
-        accuracy: share of the test records it labels rightly.
+        accuracy: share of the test records it labels rightly; None where too few were tested for
+            the noise.
         about: what it is, in words.
         private: it saw sensitive records without protection, like a ceiling; such a figure may
             stand on the certificate of a benchmark or an audit only, with a public test.
@@ -45,14 +41,14 @@ class Control:
     """
 
     name: str
-    accuracy: float
+    accuracy: float | None
     about: str
     private: bool
     public_only: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "public_only", self.public_only or self.name == BASE)
-        if not 0 <= self.accuracy <= 1:
+        if self.accuracy is not None and not 0 <= self.accuracy <= 1:
             raise _no_control(self.name, "its accuracy is not between 0 and 1", "give a share")
         if self.private and self.public_only:
             raise _no_control(
@@ -60,6 +56,21 @@ class Control:
                 "it cannot have seen sensitive records and public data alone",
                 "say which of the two it was",
             )
+
+    def to_json(self) -> dict[str, Any]:
+        """The control for the certificate."""
+        told = None if self.accuracy is None else float(self.accuracy)
+        return {**asdict(self), "accuracy": told}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Control:
+        """The control that `to_json` wrote."""
+        control = cls(**body)
+        words = (control.name, control.about)
+        proper = all(isinstance(word, str) and word for word in words)
+        if not proper or {type(control.private), type(control.public_only)} != {bool}:
+            raise ValueError("not a control")
+        return control
 
 
 @dataclass(frozen=True)
@@ -97,13 +108,7 @@ class Claim:
         return cls(None if told is None else number(told), body["status"])
 
 
-def no_claim(method: str) -> Claim:
-    """What to say of a method where no claim was handed over.
-
-    >>> no_claim("direct")
-    Claim(epsilon=None, status='none: DP-SGD has its own theorem')
-    """
-    return Claim(None, _PUBLISHED.get(method, "none: no claim was handed over"))
+NO_CLAIM = Claim(None, "none: no claim was handed over")
 
 
 def check_controls(
@@ -145,21 +150,14 @@ def check_controls(
                 remedy="leave it out; measure it on a ledger for benchmark or audit, with test "
                 "records that are declared public",
             )
-    if protected and _tables(blocks) < 1 + len(controls):
+    if protected and tables_in(blocks)[1] < 1 + len(controls):
         raise BadInput(
             "fewer noisy tables were drawn than figures are told of sensitive test records",
             where="evaluation, controls",
             why="a figure without an answer that paid for it tells about the tested records",
             remedy="release each table through the gate, or declare the test part public",
         )
-    return [{**asdict(control), "accuracy": float(control.accuracy)} for control in controls]
-
-
-def _tables(blocks: Sequence[Mapping[str, Any]]) -> int:
-    """Tables of noisy counts that came through the gate, and were not lost."""
-    wishes = [wish for block in blocks for wish in block["wishes"]]
-    own = [wish for wish in wishes if wish["mechanism"]["mechanism"] == NoisyCounts.name]
-    return sum(wish["drawn"] - wish["lost"] for wish in own)
+    return [control.to_json() for control in controls]
 
 
 def gain(accuracy: float, other: float, tested: int) -> tuple[float, float]:

@@ -47,6 +47,45 @@ def to_bytes(document: Mapping[str, Any]) -> bytes:
     return (text + "\n").encode()
 
 
+def from_bytes(content: bytes) -> dict[str, Any]:
+    """The JSON object in a file that `to_bytes` could have written.
+
+    Raises:
+        ValueError: it is none, names a key twice, or holds text that a terminal would act on.
+
+    >>> from_bytes(b'{"epsilon": 2.0}')
+    {'epsilon': 2.0}
+    """
+    document = json.loads(
+        content.decode("utf-8"), object_pairs_hook=_each_once, parse_constant=_no_number
+    )
+    if not isinstance(document, dict):
+        raise ValueError("no JSON object")
+    _refuse_unprintable(document)
+    return document
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two equal keys one reader would take the first and another the last."""
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return dict(pairs)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _refuse_unprintable(value: Any) -> None:
+    """Line breaks, escapes and characters that turn text around could show what is not there."""
+    if isinstance(value, str) and not value.isprintable():
+        raise ValueError("text that cannot be printed as it is")
+    inner = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+    if isinstance(inner, list):
+        for part in inner:
+            _refuse_unprintable(part)
+
+
 def spelled(epsilon: float | None) -> float | str | None:
     """An epsilon for JSON, which has no infinity.
 

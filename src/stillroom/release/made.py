@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,31 +12,14 @@ import numpy.typing as npt
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Ledger
 from stillroom.release.compression import CompressionReport
-from stillroom.release.controls import MODES, Claim, Control
+from stillroom.release.controls import MODES, NO_CLAIM, Claim, Control
+from stillroom.release.evaluation import Evaluation
 from stillroom.release.model import ReleasedModel
 from stillroom.release.samples import check_samples
-from stillroom.vocabulary import Relation, Unit, check_delta
+from stillroom.vocabulary import Pair, Unit, check_delta
 
 TUNING = ("none", "public", "charged", "undeclared")
 STANDINGS = ("checked", "assumed", "failed")
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """How good the model is, and on what.
-
-    Args:
-        accuracy: share of the records it labels rightly.
-        confusion: counts, one row a true class, where they may be told (K1).
-        records: which records, in words.
-        protected: whether the figures came through the gate; else they are exact, on records that
-            were declared public.
-    """
-
-    accuracy: float
-    confusion: tuple[tuple[int, ...], ...] | None
-    records: str
-    protected: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +41,11 @@ class Made:
         assumptions: name -> "checked: how", "assumed: ..." or "failed: ...".
         tuning: none, public, charged or undeclared (K8).
         public_knowledge: what public things were used.
-        evaluation: how good the model is, if that was measured.
+        evaluation: what a test counted, if there was one.
         warnings: further sentences a reader of the certificate must see.
-        unproven: relations that the way the data were split does not support, whatever was drawn.
+        asked: the epsilon the recipe asks for.
+        facts: what else the method's statements rest on, by name.
+        unproven: pairs that the way the data were split does not support, whatever was drawn.
         samples: pictures drawn from a sanitised sketch, for the card: (n, H, W) or (n, H, W, 3),
             uint8, or floats from 0 to 1.
         compression: teacher and released model measured side by side.
@@ -87,11 +72,13 @@ class Made:
     public_knowledge: tuple[str, ...]
     evaluation: Evaluation | None
     warnings: tuple[str, ...] = ()
-    unproven: tuple[Relation, ...] = ()
+    asked: float | None = None
+    facts: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+    unproven: tuple[Pair, ...] = ()
     samples: npt.NDArray[Any] | None = None
     compression: CompressionReport | None = None
     controls: tuple[Control, ...] = ()
-    claim: Claim | None = None
+    claim: Claim = NO_CLAIM
 
     def __post_init__(self) -> None:
         check_delta(self.delta)

@@ -6,7 +6,6 @@ manifest itself is found too. Without a key this finds accidents, not forgery.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate.ledger.store import canonical
 from stillroom.release import keys
-from stillroom.release.files import LISTED, MANIFEST, digest, sha256, to_bytes
+from stillroom.release.files import LISTED, MANIFEST, digest, from_bytes, sha256, to_bytes
 
 FORMAT = "stillroom manifest"
 VERSION = 1
@@ -119,12 +118,11 @@ def parsed(content: bytes, file: Path) -> dict[str, Any]:
         DoesNotVerify: it is none.
     """
     try:
-        document = json.loads(content.decode("utf-8"))
+        return from_bytes(content)
     except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        raise does_not(file, f"{file.name} is not a JSON object")
-    return document
+        raise does_not(
+            file, f"{file.name} is not a JSON object of plain text with each key once"
+        ) from None
 
 
 def _message(body: Mapping[str, Any]) -> bytes:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
+from stillroom.release.files import sha256
 
 MOST = 400
 """A card shows a sheet of pictures, not a data set."""
@@ -75,6 +76,26 @@ def png(picture: npt.NDArray[np.uint8]) -> bytes:
         struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
         for name, body in chunks.items()
     )
+
+
+def stated_samples(samples: npt.NDArray[Any] | None) -> dict[str, Any] | None:
+    """What the certificate says of the pictures on the card: how many, and the sheet's hash."""
+    if samples is None:
+        return None
+    return {"count": len(samples), "sha256": sha256(png(sheet(samples)))}
+
+
+def check_stated_samples(stated: Any) -> None:
+    """Refuse what `stated_samples` cannot have said.
+
+    Raises:
+        ValueError: it is neither nothing nor a count and a hash.
+    """
+    if stated is None:
+        return
+    proper = set(stated) == {"count", "sha256"} and type(stated["count"]) is int
+    if not proper or not 1 <= stated["count"] <= MOST or len(bytes.fromhex(stated["sha256"])) != 32:
+        raise ValueError("not a sheet of pictures")
 
 
 def _no_pictures(what: str, remedy: str) -> BadInput:

@@ -18,16 +18,16 @@ from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.gate import Passage
 from stillroom.methods.learners import LinearLearner
-from stillroom.methods.outcome import Outcome, Rival
+from stillroom.methods.outcome import Outcome
 from stillroom.methods.recipe import Recipe
-from stillroom.methods.recipe_parts import TeachersPart
 from stillroom.methods.rona.algorithm import probabilities
 from stillroom.methods.rona.answers import EnsembleAnswers
 from stillroom.methods.rona.bound import public_bound
 from stillroom.methods.rona.ensemble import EnsembleSource
 from stillroom.methods.rona.plans import answers_of
 from stillroom.methods.rona.public_side import PublicSide, blocks_of
-from stillroom.methods.rona.road import STUDENT, Progress, RonaWay, Tell
+from stillroom.methods.rona.road import Progress, RonaWay, Tell
+from stillroom.methods.rona.terms import rounds_paid, votes_a_round
 from stillroom.private import Ensemble, Hints
 from stillroom.private.ensemble import Rows
 from stillroom.public.groups import group
@@ -38,10 +38,6 @@ from stillroom.release.compression import report
 HINT_MAPS = 2000
 """Public records that a teacher's map to the public hints is fitted on, at most."""
 LEAST_PROBABILITY = 1e-6
-ASSUMPTIONS = {
-    "disjoint shards": "checked: by keyed hash of the ids, features record by record",
-    "integer answers": "checked: every teacher's answer lies in its set, in whole numbers",
-}
 
 
 class FromEnsemble(RonaWay):
@@ -71,44 +67,35 @@ class FromEnsemble(RonaWay):
         """Of a hint."""
         return math.prod(self.guide[1]) if self.part.hint_epochs else 1
 
-    def follow(self, ways: Sequence[Passage], tell: Tell, on_step: Progress) -> Outcome:
-        """Teachers, Algorithm 1."""
-        part = self.recipe.teachers
-        assert part is not None
-        features = self._features
-        features.fit(None)
+    def prepare(self, tell: Tell, on_step: Progress) -> None:
+        """Public networks, and the teachers: what cannot be trained on is found before paying."""
+        super().prepare(tell, on_step)
         tell("teachers")
-        ensemble = Ensemble.train(
+        self._features.fit(None)
+        self._ensemble = Ensemble.train(
             self.split.sensitive,
-            features.rows,
+            self._features.rows,
             self._plan.teachers,
             engine=Engine("serial"),
             on_done=on_step,
         )
-        lessons = PaidAnswers(
-            part, EnsembleSource(self._plan, ensemble, ways), ways[0].count, self.public
-        )
+
+    def follow(self, ways: Sequence[Passage], tell: Tell, on_step: Progress) -> Outcome:
+        """Algorithm 1, each answer through the gate."""
+        source = EnsembleSource(self._plan, self._ensemble, ways)
+        del self._ensemble  # the source lets go of the teachers after the last answer
+        lessons = PaidAnswers(self.recipe, source, ways[0].count, self.public)
         if self.part.hint_epochs:
-            lessons.hinting = (self.auxiliary, self.guide[1], features.rows)
+            lessons.hinting = (self.auxiliary, self.guide[1], self._features.rows)
         model = self.taught(lessons, tell, on_step)
         auxiliary = self.released(self.auxiliary, f"network `{self.part.auxiliary}`")
         tell("compression")
         return Outcome(
             model=model,
             guesses=self.guesses(model),
-            assumptions=ASSUMPTIONS,
-            knowledge=(*features.knowledge, self.public.knowledge, STUDENT),
-            warnings=lessons.warnings(),
-            rivals=self.controls(
-                Rival(
-                    "auxiliary teacher",
-                    "the larger network, public labels only",
-                    self.guesses(auxiliary),
-                    public_only=True,
-                ),
-            ),
+            facts={"public records": len(self.public.x)},
+            rivals=self.rivals(**{"auxiliary teacher": auxiliary}),
             compression=report(auxiliary, model, self.split.public.classes),
-            claim=self.claim,
         )
 
 
@@ -116,7 +103,7 @@ class PaidAnswers:
     """An ensemble that is asked a few questions a round, as many as were paid for.
 
     Args:
-        part: the recipe's numbers.
+        recipe: its numbers.
         source: the ensemble behind the gate.
         paid: votes that were paid for.
         public: what is asked about.
@@ -126,26 +113,16 @@ class PaidAnswers:
     """The public network hints are centred on, their shape, and the teachers' features."""
 
     def __init__(
-        self, part: TeachersPart, source: EnsembleSource, paid: int, public: PublicSide
+        self, recipe: Recipe, source: EnsembleSource, paid: int, public: PublicSide
     ) -> None:
-        self.source, self._part, self._paid = source, part, paid
+        assert recipe.teachers is not None
+        self.source, self._part = source, recipe.teachers
         self._public, self._seen = public, public.seen()
-        self._a_round = min(-(-source.plan.votes // public.part.rounds), len(public.x))
-        self.rounds = max(1, min(public.part.rounds, -(-paid // self._a_round)))
+        self._a_round = votes_a_round(recipe, len(public.x))
+        self.rounds = rounds_paid(recipe, len(public.x), paid)
         self._asked = np.zeros(0, dtype=np.int64)
         self._labels = np.zeros((0, public.classes))
         self._hints: tuple[Tensor, Tensor] | None = None
-
-    def warnings(self) -> tuple[str, ...]:
-        """A word where the budget ended before the plan."""
-        planned = self.source.plan.votes
-        if self._paid >= planned:
-            return ()
-        return (
-            f"The budget ended early: {self._paid} of {planned} planned answers were paid for and "
-            f"given, in {self.rounds} of {self._public.part.rounds} rounds; nothing was asked "
-            "after the last of them.",
-        )
 
     def hints(self, epoch: int) -> tuple[Tensor, Tensor]:
         """The pictures that were asked about, at random, and the noisy hints on them."""

@@ -10,17 +10,16 @@ import torch
 from torch import nn
 
 from stillroom.data import Split
+from stillroom.errors import BadInput
 from stillroom.gate import Passage
-from stillroom.methods.outcome import Outcome, Rival
+from stillroom.methods.outcome import Outcome
 from stillroom.methods.recipe import Recipe
-from stillroom.methods.rona.claims import claim_of, claimed_epsilon
 from stillroom.methods.rona.plans import published_of, published_wishes
 from stillroom.methods.rona.public_side import blocks_of
 from stillroom.methods.rona.published import hint_width, train
 from stillroom.methods.rona.road import Progress, RonaWay, Tell
 from stillroom.private.plain import PlainTeacher
 from stillroom.release.compression import report
-from stillroom.release.controls import Claim
 
 
 class FromPlain(RonaWay):
@@ -29,9 +28,21 @@ class FromPlain(RonaWay):
     def __init__(self, recipe: Recipe, split: Split, run_folder: Path) -> None:
         super().__init__(recipe, split, run_folder)
         # Networks that do not fit are found before anything is paid for.
-        for network in (self.student, self.public.network(self.part.auxiliary)):
-            blocks_of(network, "rona")
-        blocks_of(self._untrained(), "published.teacher")
+        student = blocks_of(self.student, "rona")
+        auxiliary = blocks_of(self.public.network(self.part.auxiliary), "rona")
+        teacher, plan = blocks_of(self._untrained(), "published.teacher"), published_of(recipe)
+        given = self.public.pictures.given
+        if (
+            plan.hint_epochs
+            and len({hint_width(student, network, plan, given) for network in (auxiliary, teacher)})
+            > 1
+        ):
+            raise BadInput(
+                "the hint layers of teacher and auxiliary teacher differ in shape",
+                where="published.teacher, rona.auxiliary",
+                why="the auxiliary teacher stands in for the other where hints are bounded",
+                remedy="leave published.teacher out: it is then of the auxiliary teacher's make",
+            )
 
     def prepare(self, tell: Tell, on_step: Progress) -> None:
         """Train the auxiliary teacher, Base and, in the clear, the teacher."""
@@ -40,7 +51,7 @@ class FromPlain(RonaWay):
         assert part is not None
         tell("training the teacher in the clear")
         self._teacher = self.public.in_the_clear(
-            part.teacher, part.teacher_epochs, self.engine, on_step
+            self._make, part.teacher_epochs, self.engine, on_step
         )
 
     @property
@@ -54,8 +65,6 @@ class FromPlain(RonaWay):
     def follow(self, ways: Sequence[Passage], tell: Tell, on_step: Progress) -> Outcome:
         """Algorithm 1, each call of it through the gate."""
         public, plan, size = self.public, published_of(self.recipe), len(self.public.x)
-        part = self.recipe.published
-        assert part is not None
         names = published_wishes(self.recipe, public.classes, self.width, size)
         total = plan.calls(size)
         tell("student")
@@ -69,40 +78,27 @@ class FromPlain(RonaWay):
             dict(zip(names, ways, strict=True)),
             lambda call: on_step(call, total),
         )
-        delta = self.recipe.privacy.delta
-        claimed = claimed_epsilon(plan.claimed_calls(size), float(plan.sigma), delta)
         model = self.released(self.student, f"network `{self.part.student}`, a student")
         auxiliary = self.released(self.auxiliary, f"network `{self.part.auxiliary}`")
         teacher = self.released(self._teacher, "teacher")
-        rivals = [
-            Rival(
-                "auxiliary teacher",
-                "a network trained on public labels only",
-                self.guesses(auxiliary),
-                public_only=True,
-            )
-        ]
-        if self.shows_ceiling:
-            about = "an ordinary network that saw all records: not private"
-            rivals.append(Rival("teacher", about, self.guesses(teacher), private=True))
-        early = f"The budget ended early: {taught.calls} of {total} calls were paid for and made."
         return Outcome(
             model=model,
             guesses=self.guesses(model),
-            assumptions={"calls": "checked: each executed call is a row of the ledger"},
-            knowledge=(public.knowledge,),
-            warnings=() if taught.finished else (early,),
-            rivals=self.controls(*rivals),
+            facts={"public records": size, "calls": taught.calls},
+            rivals=self.rivals(**{"auxiliary teacher": auxiliary, "teacher": teacher}),
             compression=report(
-                self.released(self._untrained(), f"network `{part.teacher}`"),
+                self.released(self._untrained(), f"network `{self._make}`"),
                 model,
                 self.split.public.classes,
             ),
-            claim=Claim(claimed, claim_of(plan, size, delta)),
         )
+
+    @property
+    def _make(self) -> str:
+        """The teacher's network: the paper's auxiliary teacher is of the same make."""
+        assert self.recipe.published is not None
+        return self.recipe.published.teacher or self.part.auxiliary
 
     def _untrained(self) -> nn.Module:
         """The teacher's make alone: its weights saw everything."""
-        part = self.recipe.published
-        assert part is not None
-        return self.public.network(part.teacher)
+        return self.public.network(self._make)

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from stillroom.gate import Passage
-from stillroom.methods.direct_road import training_warnings
+from stillroom.methods.direct_road import has_learnt
 from stillroom.methods.learners import LinearLearner
-from stillroom.methods.outcome import Outcome, Rival
+from stillroom.methods.outcome import Outcome
 from stillroom.methods.rona.public_side import PublicSide, blocks_of
-from stillroom.methods.rona.road import STUDENT, Progress, RonaWay, Tell
-from stillroom.methods.sketched import draw_sketch, raw_samples, shown, to_fit_on
+from stillroom.methods.rona.road import Progress, RonaWay, Tell
+from stillroom.methods.sketched import SketchToDraw, raw_samples, shown, to_fit_on
 from stillroom.public import Mixture
 from stillroom.public.composites import composites
 from stillroom.release.compression import report
@@ -43,14 +43,20 @@ class FromTeacher(RonaWay):
         """Of the teacher's gradient."""
         return self._learner.width
 
+    def prepare(self, tell: Tell, on_step: Progress) -> None:
+        """Public networks, and a look at the sensitive records."""
+        super().prepare(tell, on_step)
+        tell("features")
+        self._learner.look(on_step)
+        self._sketch = SketchToDraw(self.recipe, self.split.sensitive)
+
     def follow(self, ways: Sequence[Passage], tell: Tell, on_step: Progress) -> Outcome:
         """Sketch, teacher, Algorithm 1."""
         learner, (training, *others) = self._learner, ways
         if others:
             tell("sketch")
-        mixture = draw_sketch(self.recipe, self.split.sensitive, others)
-        tell("features")
-        learner.prepare(to_fit_on(self.recipe, mixture), on_step)
+        mixture = self._sketch.draw(others)
+        learner.prepare(to_fit_on(self.recipe, mixture))
         tell("teacher")
         learner.train(training, lambda step: on_step(step, training.count))
         teacher, untaught = learner.model(), learner.public_only()
@@ -63,20 +69,9 @@ class FromTeacher(RonaWay):
         return Outcome(
             model=model,
             guesses=self.guesses(model),
-            assumptions=learner.assumptions,
-            knowledge=(*learner.knowledge, self.public.knowledge, STUDENT),
-            warnings=training_warnings(self.recipe, learner, training),
-            rivals=self.controls(
-                Rival(
-                    "teacher on public data",
-                    "the same teacher, public labels only",
-                    self.guesses(untaught),
-                    public_only=True,
-                ),
-                Rival("teacher", "whom the student learnt from", self.guesses(teacher)),
-            ),
+            facts={"learnt": has_learnt(learner, training.mechanism)},
+            rivals=self.rivals(**{"teacher on public data": untaught, "teacher": teacher}),
             compression=report(teacher, model, self.split.public.classes),
-            claim=self.claim,
             samples=shown(mixture),
         )
 

@@ -138,12 +138,6 @@ class PublicSide:
             start_seed=self.part.start_seed,
         )
 
-    @property
-    def knowledge(self) -> str:
-        """What was public, in words for the certificate."""
-        whole = len(self.labelled) == len(self.x)
-        return f"public pictures of the same kind, {'all' if whole else 'some'} of them labelled"
-
     def guide(self, student: nn.Module) -> tuple[Guide, tuple[int, ...]]:
         """The student's guided layer with its adaptation, and the shape of a hint."""
         part = self.part

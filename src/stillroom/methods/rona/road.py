@@ -13,19 +13,17 @@ from stillroom.data import Split
 from stillroom.engine import Engine
 from stillroom.gate import Passage
 from stillroom.methods.costs import sketch_of
-from stillroom.methods.outcome import Guesses, Outcome, Rival, guesser
+from stillroom.methods.outcome import Guesses, Outcome, guesser
 from stillroom.methods.recipe import Recipe
 from stillroom.methods.rona.algorithm import Guide, Source, teach
-from stillroom.methods.rona.claims import headline_of
 from stillroom.methods.rona.public_side import PublicSide
-from stillroom.release.controls import BASE, Claim
+from stillroom.methods.rona.terms import shows_ceiling
+from stillroom.release.controls import BASE
 from stillroom.release.model import ReleasedModel
 from stillroom.release.torch_model import TorchModel
 
 Tell = Callable[[str], None]
 Progress = Callable[[int, int], None]
-
-STUDENT = "the student: it saw public pictures, their labels, and what the teacher said of them"
 
 
 class RonaWay(ABC):
@@ -58,11 +56,6 @@ class RonaWay(ABC):
     def follow(self, ways: Sequence[Passage], tell: Tell, on_step: Progress) -> Outcome:
         """From the paid passages to the taught student."""
 
-    @property
-    def shows_ceiling(self) -> bool:
-        """Whether models may be shown that saw sensitive records in the clear."""
-        return self.recipe.purpose != "release" and self.recipe.data.test_is_public
-
     def prepare(self, tell: Tell, on_step: Progress) -> None:
         """Train the auxiliary teacher and Base, side by side."""
         tell("training on public records")
@@ -70,7 +63,7 @@ class RonaWay(ABC):
             self.engine, auxiliary=self.needs_auxiliary, on_done=on_step
         )
         self._ceiling: nn.Module | None = None
-        if self.shows_ceiling:
+        if shows_ceiling(self.recipe):
             tell("training the ceiling in the clear")
             self._ceiling = self.public.in_the_clear(
                 self.part.student, self.public.epochs, self.engine, on_step
@@ -110,21 +103,12 @@ class RonaWay(ABC):
         """Of a model, on the test part."""
         return guesser(model, alone=not self.recipe.data.test_is_public)
 
-    @property
-    def claim(self) -> Claim:
-        """What the paper prints for these records."""
-        return Claim(*headline_of(self.recipe.data.source, self.recipe.data.public))
-
-    def controls(self, *more: Rival) -> tuple[Rival, ...]:
-        """Base, what else there is, and the ceiling where it may be shown."""
-        base = self.released(self._base, "Base")
-        about = "the same student, public labels only"
-        found = [Rival(BASE, about, self.guesses(base), public_only=True), *more]
+    def rivals(self, **more: ReleasedModel) -> dict[str, Guesses]:
+        """What the student is compared with, by name: Base, what else there is, the ceiling."""
+        found = {BASE: self.released(self._base, "Base"), **more}
         if self._ceiling is not None:
-            top = self.released(self._ceiling, "ceiling")
-            about = "the same student, all labels in the clear: not private"
-            found.append(Rival("ceiling", about, self.guesses(top), private=True))
-        return tuple(found)
+            found["ceiling"] = self.released(self._ceiling, "ceiling")
+        return {name: self.guesses(model) for name, model in found.items()}
 
 
 def rona_way(recipe: Recipe, split: Split, run_folder: Path) -> RonaWay:

@@ -1,0 +1,172 @@
+"""Verify a bundle, recipe included: what the certificate says must be what its recipe comes to.
+
+The release room builds again whatever follows from events, blocks and files. Here the recipe is
+read as well, and what it fixes is derived from it: unit, delta, tuning, assumptions, warnings, what
+it is compared with, and which mechanisms were reserved how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from stillroom.errors import DoesNotVerify, StillroomError
+from stillroom.gate import Mechanism, mechanism_from_json
+from stillroom.gate.ledger.store import canonical
+from stillroom.methods.costs import beside_learning, learning_of
+from stillroom.methods.recipe import Recipe, parse
+from stillroom.methods.terms import OF_ALL, Terms, stated_by, terms_of, unproven_by
+from stillroom.release import data_set
+from stillroom.release.card import card_html
+from stillroom.release.evaluation import tables_in
+from stillroom.release.files import CARD, CERTIFICATE, RECIPE, number
+from stillroom.release.manifest import does_not
+from stillroom.release.verifier import Opened, open_bundle, picture_of
+
+LEAST_OF_ASKED = Fraction(1, 2)
+"""Noise is found to a thousandth of its scale, so a release costs nearly what was asked for."""
+_SOUGHT = ("sigma", "threshold_sigma")
+"""What the recipe does not fix by itself: noise that was sought for its epsilon."""
+
+
+def verify(folder: Path | str, key: Path | str | None = None) -> dict[str, Any]:
+    """Check a bundle as a stranger can: files, signature, certificate, card and recipe.
+
+    Guarantee: no stated epsilon is below what the stated events cost, and whatever follows from
+    the recipe, the events and the files does follow from them.
+    Assumes: without a key, that nobody rewrote the whole bundle on purpose.
+
+    Args:
+        folder: the bundle.
+        key: the file of a public key; the bundle must be signed by it.
+
+    Returns what was checked, as a document for `--json`.
+
+    Raises:
+        BadInput: there is no such folder or key.
+        DoesNotVerify: something does not fit; the message names the file.
+    """
+    return _checked(open_bundle(folder, key)).report()
+
+
+def new_card(folder: Path | str) -> str:
+    """The page of a bundle, rendered by this version; everything else is verified first.
+
+    Raises:
+        BadInput: there is no such folder.
+        DoesNotVerify: something beside the old page does not fit.
+    """
+    bundle = _checked(open_bundle(folder, with_card=False))
+    picture = picture_of(bundle.certificate, bundle.contents[CARD], bundle.folder / CARD)
+    return card_html(bundle.certificate, picture)
+
+
+def _checked(bundle: Opened) -> Opened:
+    """The bundle, its recipe compared with its certificate."""
+    place = bundle.folder / CERTIFICATE
+    for what in _contradictions(bundle):
+        raise does_not(place, f"certificate.json does not say what recipe.toml comes to: {what}")
+    return bundle
+
+
+def _contradictions(bundle: Opened) -> Iterator[str]:
+    """What the certificate says otherwise than the recipe, in words."""
+    certificate = bundle.certificate
+    try:
+        recipe = parse(bundle.contents[RECIPE].decode("utf-8"))
+        paid = certificate["blocks"][0]["wishes"][0]["reserved"]
+        terms = terms_of(recipe, certificate["facts"], paid)
+        expected = _expected(recipe, terms, certificate)
+        for name, value in expected.items():
+            if canonical(certificate[name]) != canonical(value):
+                yield name
+        yield from _other_presence(recipe, terms, certificate)
+        yield from _other_draws(recipe, certificate)
+        yield from _other_price(recipe, certificate)
+    except DoesNotVerify:
+        raise
+    except (StillroomError, LookupError, TypeError, ValueError, AssertionError) as error:
+        yield f"the recipe cannot be followed ({type(error).__name__})"
+
+
+def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a certificate, by their path, that its recipe decides."""
+    unproven = {*unproven_by(recipe), *data_set.unproven(certificate["data_set"])}
+    told = {
+        **stated_by(recipe),
+        "purpose": recipe.purpose,
+        "unproven": sorted(map(str, unproven)),
+        "assumptions": {**terms.assumptions, **OF_ALL},
+        "published": terms.claim.to_json(),
+        "public_knowledge": list(terms.knowledge),
+        "warnings": list(terms.warnings),
+        "model": {**certificate["model"], "about": terms.about},
+        "facts": {name: certificate["facts"].get(name) for name in sorted(terms.facts)},
+    }
+    measured = certificate["evaluation"]
+    if measured is not None:
+        told["evaluation"] = {**measured, "protected": not recipe.data.test_is_public}
+    compared = terms.controls[: _figures_beside(recipe, certificate)]
+    accuracies = [control["accuracy"] for control in certificate["controls"]]
+    told["controls"] = [
+        replace(control, accuracy=accuracy).to_json()
+        for control, accuracy in zip_longest(compared, accuracies[: len(compared)])
+    ]
+    return told
+
+
+def _figures_beside(recipe: Recipe, certificate: Mapping[str, Any]) -> int | None:
+    """How many models it is compared with; None for all. Tables that were lost have no figure."""
+    if certificate["evaluation"] is None:
+        return 0
+    return None if recipe.data.test_is_public else tables_in(certificate["blocks"])[1] - 1
+
+
+def _other_presence(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> Iterator[str]:
+    """What is there, and whether it should be."""
+    if (certificate["compression"] is not None) != terms.compressed:
+        yield "compression"
+    if (certificate["samples"] is not None) != (recipe.sketch is not None):
+        yield "samples"
+
+
+def _other_draws(recipe: Recipe, certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Mechanisms and numbers of answers against those the recipe would reserve."""
+    classes, shape = len(certificate["model"]["classes"]), tuple(certificate["model"]["shape"])
+    public = certificate["facts"].get("public records")
+    fixed = recipe.mode == "as-published"
+    learning = [
+        (mechanism, count, () if fixed else _SOUGHT)
+        for mechanism, count in learning_of(recipe, classes, 1, public)(Fraction(1))
+    ]
+    beside = [wish for wishes in beside_learning(recipe, classes, shape) for wish in wishes]
+    planned = [*learning, *((mechanism, count, ()) for mechanism, count in beside)]
+    drawn = [wish for block in certificate["blocks"] for wish in block["wishes"]]
+    if len(certificate["blocks"]) != 1 or len(drawn) != len(planned):
+        yield "what was reserved"
+        return
+    for place, (wish, (mechanism, count, sought)) in enumerate(zip(drawn, planned, strict=True)):
+        less = place == 0 and recipe.privacy.on_exhausted == "stop" and wish["reserved"] < count
+        width = () if place >= len(learning) else ("width",)
+        if _without(mechanism_from_json(wish["mechanism"]), *sought, *width) != _without(
+            mechanism, *sought, *width
+        ) or not (wish["reserved"] == count or less):
+            yield f"what was reserved of {mechanism.name}"
+
+
+def _without(mechanism: Mechanism, *left_out: str) -> dict[str, Any]:
+    return {name: v for name, v in mechanism.describe().items() if name not in left_out}
+
+
+def _other_price(recipe: Recipe, certificate: Mapping[str, Any]) -> Iterator[str]:
+    """What it cost against what the recipe asks for."""
+    if recipe.mode == "as-published":
+        return
+    asked, spent = recipe.privacy.epsilon, number(certificate["headline"]["epsilon"])
+    short = recipe.privacy.on_exhausted == "stop"
+    if not (0 if short else float(LEAST_OF_ASKED) * asked) <= spent <= asked:
+        yield f"it asks for epsilon {asked:g}"

@@ -1,0 +1,113 @@
+"""How good the model is: an accuracy that follows from a table of counts, or none at all (K1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from stillroom.errors import BadInput
+from stillroom.gate import NoisyCounts, mechanism_from_json
+
+SURELY = 5
+"""Standard deviations of its noise that a noisy total must exceed before an accuracy is told."""
+
+RECORDS = {
+    True: "test part, sensitive: noisy counts",
+    False: "test part, declared public: exact",
+}
+"""Which records were counted, by whether they are protected."""
+
+Table = Sequence[Sequence[int]]
+
+
+def accuracy_of(table: Table, sigma: Fraction | None) -> float | None:
+    """The share of the counts on the diagonal; None where there is too little to divide by.
+
+    A noisy total has a standard deviation of classes times sigma. Divided by a total that is mostly
+    noise, an accuracy would be a random number that looks like a figure.
+
+    Args:
+        table: counts, one row per true class.
+        sigma: noise on each count; None where the counts are exact.
+
+    >>> accuracy_of([[9, 1], [0, 10]], None), accuracy_of([[9, 1], [0, 10]], Fraction(6))
+    (0.95, None)
+    """
+    total = sum(sum(row) for row in table)
+    least = 0 if sigma is None else SURELY * len(table) * sigma
+    if not total > least:
+        return None
+    return min(1.0, max(0.0, sum(row[place] for place, row in enumerate(table)) / total))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a test counted.
+
+    Args:
+        confusion: counts, one row per true class.
+        protected: whether they came through the gate; else they are exact, on records that were
+            declared public.
+    """
+
+    confusion: tuple[tuple[int, ...], ...]
+    protected: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """What the releaser states; `told` makes the rest of it."""
+        return {
+            "confusion": [[int(count) for count in row] for row in self.confusion],
+            "protected": self.protected,
+        }
+
+
+def told(
+    stated: Mapping[str, Any] | None, blocks: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The certificate's `evaluation`.
+
+    Args:
+        stated: the counts; None where nothing was tested, or every table was lost.
+        blocks: what was drawn, as the certificate says it.
+
+    Raises:
+        BadInput: the counts are no square of whole numbers, or are not what was drawn.
+    """
+    sigma, drawn = tables_in(blocks)
+    if stated is None:
+        if drawn:
+            raise _odd("a table was drawn and is not told")
+        return None
+    table, protected = stated["confusion"], stated["protected"]
+    if type(protected) is not bool or protected != bool(drawn):
+        raise _odd("noisy counts were drawn and none are told, or the other way round")
+    square = all(len(row) == len(table) for row in table)
+    if not square or not all(type(count) is int for row in table for count in row):
+        raise _odd("the confusion counts are no square of whole numbers")
+    if not protected and any(count < 0 for row in table for count in row):
+        raise _odd("an exact count is below zero")
+    return {
+        "accuracy": accuracy_of(table, sigma if protected else None),
+        "confusion": [list(row) for row in table],
+        "records": RECORDS[protected],
+        "protected": protected,
+    }
+
+
+def tables_in(blocks: Sequence[Mapping[str, Any]]) -> tuple[Fraction | None, int]:
+    """The noise of the tables of counts that came through the gate, and how many were not lost."""
+    wishes = [wish for block in blocks for wish in block["wishes"]]
+    own = [wish for wish in wishes if wish["mechanism"]["mechanism"] == NoisyCounts.name]
+    sigmas = {mechanism_from_json(wish["mechanism"]).sigma for wish in own}  # type: ignore[attr-defined]
+    return max(sigmas, default=None), sum(wish["drawn"] - wish["lost"] for wish in own)
+
+
+def _odd(what: str) -> BadInput:
+    return BadInput(
+        what,
+        where="evaluation",
+        why="an accuracy follows from its counts, and from nothing else",
+        remedy="hand over the table as it was counted, or as it came through the gate",
+    )
