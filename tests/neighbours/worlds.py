@@ -1,0 +1,226 @@
+"""Data sets of some twenty digits, their neighbours, and the pipelines they go through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from features.enlarged import pictures
+from stillroom.data import Dataset, Split
+
+KEY = "stillroom"
+CLASSES = 4
+
+
+@dataclass(frozen=True)
+class World:
+    """Records with ids of their own, and the part each of them falls into.
+
+    Args:
+        x: pictures of 16x16.
+        y: their classes.
+        ids: their names; None where they are made from content.
+        persons: whose they are, if that is known.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    ids: tuple[str, ...] | None
+    persons: tuple[str, ...] | None = None
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What an npz file holds."""
+        found = {"x": self.x, "y": self.y}
+        if self.ids is not None:
+            found["ids"] = np.array(self.ids)
+        if self.persons is not None:
+            found["persons"] = np.array(self.persons)
+        return found
+
+    def parts(self, public: str, test: str) -> dict[str, list[int]]:
+        """Positions of the records in each part."""
+        data = Dataset(self.x, self.y, CLASSES, ids=self.ids or (), persons=self.persons)
+        split = Split.by_fraction(data, KEY, public, test)
+        place = {name: i for i, name in enumerate(data.ids)}
+        parts = {"public": split.public, "sensitive": split.sensitive, "test": split.test}
+        return {name: [place[i] for i in part.ids] for name, part in parts.items()}
+
+    def without(self, *positions: int) -> World:
+        kept = [i for i in range(len(self.y)) if i not in positions]
+        return World(
+            self.x[kept],
+            self.y[kept],
+            None if self.ids is None else tuple(self.ids[i] for i in kept),
+            None if self.persons is None else tuple(self.persons[i] for i in kept),
+        )
+
+    def plus(self, x: np.ndarray, y: int, name: str, person: str = "new", at: int = -1) -> World:
+        at = len(self.y) if at < 0 else at
+
+        def joined(names: tuple[str, ...] | None, one: str) -> tuple[str, ...] | None:
+            return None if names is None else (*names[:at], one, *names[at:])
+
+        x = np.asarray(x, dtype=np.float64)
+        return World(
+            np.concatenate([self.x[:at], x[None], self.x[at:]]),
+            np.concatenate([self.y[:at], [y], self.y[at:]]),
+            joined(self.ids, name),
+            joined(self.persons, person),
+        )
+
+    def changed(self, position: int, x: np.ndarray, y: int) -> World:
+        new_x, new_y = self.x.copy(), self.y.copy()
+        new_x[position], new_y[position] = x, y
+        return replace(self, x=new_x, y=new_y)
+
+
+def world(size: int = 40, *, named: bool = True, persons: bool = False) -> World:
+    """Some digits of the first classes; two persons in three own two of them."""
+    x, y = pictures(None)
+    few = np.flatnonzero(y < CLASSES)[:size]
+    ids = tuple(f"record {i}" for i in range(size)) if named else None
+    owners = tuple(f"person {i // 2}" for i in range(size)) if persons else None
+    return World(x[few].astype(np.float64), y[few].astype(np.int64), ids, owners)
+
+
+def name_in(part: str, public: str, test: str, taken: World) -> str:
+    """A new name that falls into a part."""
+    for number in range(1000):
+        name = f"newcomer {number}"
+        if name in (taken.ids or ()) or name in (taken.persons or ()):
+            continue
+        more = World(np.ones((1, 16, 16)), np.zeros(1, dtype=np.int64), (name,))
+        if taken.persons is not None:
+            more = replace(more, persons=(name,))
+        if more.parts(public, test)[part]:
+            return name
+    raise AssertionError("no name falls there")
+
+
+STRANGE = {
+    "another digit": lambda x: x[::-1].copy(),
+    "zeros": lambda x: np.zeros_like(x),
+    "1e37": lambda x: np.where(x > 0, 1e37, -1e37),
+    "nearly too large for floats": lambda x: np.where(x > 3, 1e300, 0.0),
+}
+"""What a newcomer looks like."""
+
+_DATA = """
+[data]
+source = "data.npz"
+classes = 4
+public_size = 30
+test = "{test}"
+test_is_public = {open}
+{data}
+[engine]
+kind = "serial"
+[features]
+full_scale = 16
+{features}
+"""
+_TRAINING = "[training]\nsteps = 2\nrate = {rate}\n{training}\n"
+_PRIVACY = "[privacy]\nepsilon = 4\n{privacy}\n"
+_SKETCH = """
+[sketch]
+mu = "1/2"
+coefficients = 32
+directions = 4
+centres = 2
+lloyd = 1
+samples = 150
+"""
+_STUDENT = '[student]\nmodel = "linear"\nsamples = 150\nepochs = 1\n'
+_RONA = """
+[rona]
+source = "{source}"
+student = "mlp"
+auxiliary = "mlp"
+auxiliary_epochs = 1
+self_epochs = 1
+distillation_epochs = 1
+rounds = 1
+{rona}
+"""
+_TEACHERS = "[teachers]\ncount = 5\nshard_cap = 12\nvotes = 6\n{teachers}\n"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A recipe, and what it needs of its worlds."""
+
+    recipe: str
+    public: str = "0"
+    test: str = "1/4"
+    persons: bool = False
+    named: bool = True
+
+
+def direct(
+    features='name = "pixels"', training="", more="", data="", privacy="", *, open="false",
+    rate='"1/2"', **needs,
+):  # fmt: skip
+    """A recipe of method direct."""
+    text = _DATA.format(test="1/4", open=open, data=data, features=features)
+    text += _TRAINING.format(rate=rate, training=training) + _PRIVACY.format(privacy=privacy)
+    return Pipeline(text + more, **needs)
+
+
+def rona(source, *, mode="certified", own="", rona="", more="", open="false"):
+    """A recipe of method rona."""
+    data = 'public = "2/5"\n'
+    text = f'method = "rona"\nmode = "{mode}"\npurpose = "benchmark"\n'
+    text += _DATA.format(test="1/4", open=open, data=data, features='name = "pixels"')
+    text += _RONA.format(source=source, rona=rona) + own + _PRIVACY.format(privacy="") + more
+    return Pipeline(text, public="2/5")
+
+
+_NETWORK = 'model = "mlp"\nclip = 1\nlearning_rate = 0.5\n'
+PIPELINES = {
+    "linear": direct(),
+    "linear, all in each step": direct(rate="1", features='name = "edges"'),
+    "linear, public test": direct(open="true", features='name = "edges"'),
+    "ids from content": direct(named=False),
+    "persons": direct(
+        data='unit = "person"\nmax_records_per_person = 3\n',
+        privacy="evaluation_records_per_person = 2\n",
+        persons=True,
+    ),
+    "records of persons": direct(persons=True),
+    "network": direct(features="", training=_NETWORK),
+    "network, ghost": direct(
+        features="", training=_NETWORK.replace("mlp", "student-10k") + "ghost = true\n"
+    ),
+    "sketch": direct(more=_SKETCH),
+    "student of the sketch": direct(more=_SKETCH + _STUDENT),
+    "scattering": direct(
+        features='name = "scattering"\ncomponents = 8\nfitted_on = "sketch"\n', more=_SKETCH
+    ),
+    "rona, teacher": rona(
+        "dp-trained", own=_TRAINING.format(rate='"1/2"', training="public_share = 0.1\n")
+    ),
+    "rona, votes": rona("ensemble", own=_TEACHERS.format(teachers=""), rona='loss = "softened"\n'),
+    "rona, gated": rona(
+        "ensemble",
+        own=_TEACHERS.format(teachers="threshold = 0.2\nasked = 8\n"),
+        rona='loss = "softened"\n',
+    ),
+    "rona, hints": rona(
+        "ensemble",
+        own=_TEACHERS.format(teachers="hints = 4\n"),
+        rona='loss = "softened"\nhint_epochs = 1\nhint_layer = 3\nguided_layer = 2\n',
+    ),
+    "rona, as published": rona(
+        "plain",
+        mode="as-published",
+        own="[published]\nteacher_epochs = 1\n",
+        rona="batch = 4\nqueries = 1\n",
+    ),
+    "rona, residual": rona(
+        "plain",
+        mode="as-published",
+        own='[published]\nteacher_epochs = 1\nreading = "residual"\n',
+        rona="batch = 4\nqueries = 1\nhint_epochs = 1\nhint_layer = 3\nguided_layer = 2\n",
+    ),
+}
