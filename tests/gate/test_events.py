@@ -70,11 +70,21 @@ def test_missing_fields_are_refused():
             event_from_json({k: v for k, v in body.items() if k != name})
 
 
+@pytest.mark.parametrize("keep", ["1/5", "1", "3/2", "1/1000"])
+def test_a_response_below_chance_or_certain_has_no_price(keep):
+    """Below chance its Renyi curve was negative, and lowered the price of everything beside it."""
+    response = RandomisedResponse(4, Fraction(2, 5)).lines(1)[0][0].to_json()
+    assert event_from_json({**response, "keep": "1/4"}).keep == Fraction(1, 4)
+    with pytest.raises(UnsupportedEvent):
+        event_from_json({**response, "keep": keep})
+
+
 MECHANISMS = [
     NoisyVotes(250, 10, Fraction(401, 10), Unit.PERSON),
     NoisyArgmax(5, 3, 7),
     ConfidentVotes(5, 3, 50, threshold=3, threshold_sigma=9, most_answers=3),
     NoisyCounts(5, 3),
+    NoisyCounts(5, 3, records=7, unit=Unit.PERSON),
     LaplaceCounts(Fraction(1, 3), 4),
     RandomisedResponse(4, Fraction(2, 5)),
     GaussianAnswers(100, 4, 200),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from stillroom import plan
 from stillroom.errors import BadInput
-from stillroom.gate import NoisyVotes
+from stillroom.gate import NoisyCounts, NoisyVotes
+from stillroom.gate.accounting import price
 from stillroom.gate.calibration import smallest_sigma
 from stillroom.vocabulary import RECORD
 
@@ -78,3 +79,18 @@ def test_json_is_json_even_when_infinite():
     document = plan(queries=100_000, sigma="0.01").to_json()
     assert document["epsilon"]["certified"] == "infinite"
     json.dumps(document, allow_nan=False)
+
+
+def test_the_least_noise_is_found_where_rdp_has_no_room():
+    """Beside an evaluation at sigma 6 RDP never comes below 0.65; the certified price does."""
+    beside = NoisyCounts(sigma=6, width=100).lines(1)
+
+    def lines(sigma):
+        return NoisyVotes(1, 2, sigma).lines(20) + beside
+
+    assert price(beside, RECORD).rdp(1e-5) > 0.62 > price(beside, RECORD).epsilon(1e-5)
+    sigma = smallest_sigma(lines, 0.62, 1e-5, RECORD)
+    assert price(lines(sigma), RECORD).epsilon(1e-5) <= 0.62
+    assert price(lines(sigma - Fraction(1, 1000)), RECORD).epsilon(1e-5) > 0.62
+    with pytest.raises(BadInput):
+        smallest_sigma(lines, 0.59, 1e-5, RECORD)

@@ -6,17 +6,18 @@ import json
 from fractions import Fraction
 
 import pytest
+from dp_accounting import get_epsilon_gaussian
 
 from methods.pictures import NETWORK, SCATTERED, SKETCH, recipe_in
 from stillroom.cli.release import show_cost
 from stillroom.errors import BadInput
 from stillroom.gate.accounting import price
 from stillroom.methods.costs import cost_of, plan_of, sketch_of
-from stillroom.methods.recipe import read
+from stillroom.methods.recipe import parse, read
 from stillroom.methods.road import seconds_a_step
 from stillroom.private import Clip
 from stillroom.private.network_clip import NetworkClip
-from stillroom.vocabulary import RECORD
+from stillroom.vocabulary import RECORD, Pair
 
 
 def recipe_of(folder, **parts):
@@ -83,3 +84,39 @@ def test_a_dry_run_of_a_linear_layer_prints_seconds(tmp_path, quick, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert facts["seconds"] >= 0
     assert facts["draws"] == {"gaussian-sum": 16}
+
+
+PERSONS = """
+[data]
+source = "digits"
+public_size = 300
+unit = "person"
+max_records_per_person = 10
+[training]
+steps = 5
+rate = 1
+[privacy]
+epsilon = {epsilon}
+{privacy}
+"""
+
+
+def test_several_tested_records_of_a_person_cost_their_square():
+    """Ten of them at sigma 6 were charged as ten unit steps: 3.000 was stated, 8.41 was true."""
+    person = Pair.parse("person/add-or-remove")
+    usual = cost_of(parse(PERSONS.format(epsilon=3, privacy="")), classes=2)
+    (counts, _), *_ = usual.evaluation
+    assert (counts.records, usual.epsilon <= 3) == (1, True)
+    ten = "evaluation_records_per_person = 10\n"
+    with pytest.raises(BadInput, match="alone would cost more"):
+        cost_of(parse(PERSONS.format(epsilon=3, privacy=ten)), classes=2)
+    (counts, _), *_ = cost_of(parse(PERSONS.format(epsilon=20, privacy=ten)), classes=2).evaluation
+    # One Gaussian moved by ten: what the exact formula gives for noise of 6.
+    alone = price(counts.lines(1), person).epsilon(1e-5)
+    assert get_epsilon_gaussian(6 / 10, 1e-5) <= alone <= get_epsilon_gaussian(5.6 / 10, 1e-5)
+
+
+def test_tested_records_per_person_belong_to_persons():
+    one = PERSONS.replace('unit = "person"\nmax_records_per_person = 10\n', "")
+    with pytest.raises(BadInput, match="only for unit person"):
+        parse(one.format(epsilon=3, privacy="evaluation_records_per_person = 2\n"))

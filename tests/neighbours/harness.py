@@ -114,7 +114,7 @@ def everything(folder: Path, patch, tape: Tape, worlds, recipe: str) -> Seen:
                     "release", "recipe.toml", "-o", "out"
                 )  # makes the ledger, asks for a budget
                 command(
-                    *("ledger", "budget", "set", "ledger.sqlite", "--epsilon", "60"),
+                    *("ledger", "budget", "set", "ledger.sqlite", "--epsilon", "20"),
                     *("--reason", "a test", "--for", f"{unit}/add-or-remove"),
                 )
             command("release", "recipe.toml", "-o", f"out{number}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -162,6 +163,11 @@ def an_epsilon_kept_by_record(patch):
     patch.setattr(Ledger, "admit", counting)
 
 
+def a_warning_that_tells(patch):
+    """A library prints what it meets in a tested record."""
+    patch.setattr(road, "_in_silence", nullcontext)
+
+
 MUTANTS = {
     rows_only_for_new_records: ("linear", "added between two releases"),
     a_refused_row: ("linear", "added: nearly too large for floats"),
@@ -175,6 +181,10 @@ MUTANTS = {
     as_many_questions_as_records: ("linear", "removed from the front"),
     a_named_teacher: ("rona, votes", "added: nearly too large for floats"),
     an_epsilon_kept_by_record: ("linear", "added: zeros"),
+    a_warning_that_tells: (
+        "student of the sketch",
+        "added to the test part: nearly too large for floats",
+    ),
 }
 
 

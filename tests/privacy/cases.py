@@ -19,7 +19,7 @@ from stillroom.gate import (
     NoisyVotes,
     RandomisedResponse,
 )
-from stillroom.vocabulary import Pair, Relation
+from stillroom.vocabulary import Pair, Relation, Unit
 
 SIGMA = Fraction(5, 2)
 REACH = 40
@@ -109,6 +109,22 @@ def counts() -> Case:
     return Case(mechanism, np.array([[4, 9]]), first_column, as_law(gaussian(2.5), 4), worlds)
 
 
+def counts_of_persons() -> Case:
+    """All three records of a person stand in one cell; changed, they leave it for another (K1b)."""
+    sigma, most = 9.0, 3
+    mechanism = NoisyCounts(sigma=Fraction(9), width=2, records=most, unit=Unit.PERSON)
+
+    def worlds(pair: Pair):
+        there, not_there = gaussian(sigma, most, 80), gaussian(sigma, 0, 80)
+        if pair.relation is Relation.CHANGE:
+            return joint(there, not_there), joint(not_there, there)
+        return there, not_there
+
+    return Case(
+        mechanism, np.array([[4, 9]]), first_column, as_law(gaussian(sigma, 0, 80), 4), worlds
+    )
+
+
 def laplace_counts() -> Case:
     mechanism = LaplaceCounts(scale=Fraction(3), width=1, l1=2)
 
@@ -175,6 +191,7 @@ CASES = {
     "noisy-argmax": argmax,
     "confident-votes": confident,
     "noisy-counts": counts,
+    "noisy-counts-of-persons": counts_of_persons,
     "laplace-counts": laplace_counts,
     "gaussian-sum": lambda: gaussian_sum(Fraction(1)),
     "sampled-gaussian-sum": lambda: gaussian_sum(Fraction(1, 4)),

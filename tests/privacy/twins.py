@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from privacy.conformance import Case, check_grid, check_law, check_price, check_rows
-from stillroom.gate import Mechanism, RandomisedResponse
+from stillroom.gate import Mechanism, NoisyCounts, RandomisedResponse
 from stillroom.gate.door import Passage
 from stillroom.vocabulary import Norm, Sensitivity
 
@@ -82,6 +82,18 @@ class HalvedSensitivity(Twin):
         return dataclasses.replace(event, sensitivity=Sensitivity(proven.norm, bounds))
 
 
+class RecordsInCellsOfTheirOwn(Twin):
+    """Charges a unit's m records as m counts that move by one each; they can share one (K1b)."""
+
+    def lines(self, count):
+        (event, n), *rest = self.real.lines(count)
+        if not isinstance(self.real, NoisyCounts) or self.real.records == 1:
+            return HalvedSensitivity(self.real).lines(count)  # nothing to share
+        bounds = {pair: b / self.real.records for pair, b in event.sensitivity.bounds.items()}
+        cheaper = Sensitivity(Norm.UNIT_STEPS, bounds)
+        return [(dataclasses.replace(event, sensitivity=cheaper), n), *rest]
+
+
 class DataDependentGrid(Twin):
     """Rounds its answers to a grid whose step is the largest count."""
 
@@ -115,6 +127,7 @@ def _with(twin: type[Twin]) -> Callable[[Case], Case]:
 TWINS = {
     "half noise": (_with(HalfNoise), check_law),
     "sensitivity halved": (_with(HalvedSensitivity), check_price),
+    "records in cells of their own": (_with(RecordsInCellsOfTheirOwn), check_price),
     "data-dependent grid": (_with(DataDependentGrid), check_grid),
     "float noise": (_with(FloatNoise), check_grid),
     "a draw without its row": (

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from stillroom.data import Dataset, PublicPictures, Split
 from stillroom.data.store import home, load_parts
 from stillroom.engine import Engine
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.features import FEATURES
 from stillroom.features.projection import (
     Grid,
@@ -34,6 +34,8 @@ from stillroom.release.model import ReleasedModel
 from stillroom.vocabulary import Integers, OpenGate
 
 Progress = Callable[[int, int], None]
+CHECKED = 64
+"""Records whose features are computed twice, before anything is paid for."""
 FEW = 1000
 """Records that are not worth waking other cores for."""
 
@@ -150,9 +152,11 @@ class LinearLearner:
 
     def look(self, on_done: Progress) -> None:
         """Compute the features of sensitive and tested records, and some of them twice."""
-        if self._extractor is not None:
-            parts = (self._data, self._test)
-            self._looked = [(part, self._grid(part.x, on_done)) for part in parts]
+        for part in (self._data, self._test):
+            if self._extractor is not None:
+                self._looked.append((part, self._grid(part.x, on_done)))
+            else:
+                refuse_company(self._recipe.features.name, part.x)
 
     def prepare(self, sampled: PublicPictures | None) -> None:
         """Bring the features to their directions."""
@@ -240,6 +244,24 @@ class LinearLearner:
             self._extractor.network, self._extractor.shortest, self._projection, weights
         )
         return TorchModel(layers, self._data.shape, f"linear layer over features `{name}`")
+
+
+def refuse_company(name: str, x: npt.NDArray[Any]) -> None:
+    """See for some records that their fixed features are the same, to the last bit, alone.
+
+    Raises:
+        NumericalDoubt: they are not, on this machine.
+    """
+    rows, some = FEATURES[name](x), range(0, len(x), max(1, len(x) // CHECKED))
+    if not all(
+        np.array_equal(FEATURES[name](x[i : i + 1])[0], rows[i], equal_nan=True) for i in some
+    ):
+        raise NumericalDoubt(
+            "a record's features differ when they are computed alone",
+            where=name,
+            why="one record could then move the rows of others, which nobody paid for",
+            remedy="report it, with the processor and the version of numpy",
+        )
 
 
 def learner_of(recipe: Recipe, split: Split, recipe_folder: Path, run_folder: Path) -> Learner:

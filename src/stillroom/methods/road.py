@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -93,7 +94,7 @@ def release(
             why="what it draws may have no finite price, and the ledger stays at infinity",
             remedy='use purpose = "benchmark", or say --accept-infinite',
         )
-    with begin_or_continue(run_folder, text) as run:
+    with begin_or_continue(run_folder, text) as run, _in_silence():
         split = _capped(recipe, recipe.split(recipe_file.parent))
         tell(f"looking at {split.sensitive}")
         way = _way_of(recipe, split, recipe_file.parent, run.folder)
@@ -135,6 +136,14 @@ def release(
             run.remember(ledger.head())
             tell("writing the bundle")
             return write_bundle(made, output, key, verify)
+
+
+@contextmanager
+def _in_silence() -> Iterator[None]:
+    """Whatever a library has to say of a record stays unsaid: a warning would tell of it (K10)."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 class Way(Protocol):

@@ -11,10 +11,8 @@ from stillroom.data import Dataset, PublicPictures
 from stillroom.gate import Passage
 from stillroom.methods.costs import sketch_of
 from stillroom.methods.recipe import Recipe
-from stillroom.methods.terms import FROM_SKETCH
+from stillroom.methods.terms import FROM_SKETCH, SHOWN_SAMPLES
 from stillroom.public import Mixture
-
-SHOWN_SAMPLES = 100
 
 
 class SketchToDraw:

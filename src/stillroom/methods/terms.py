@@ -14,7 +14,7 @@ from stillroom.methods.costs import plan_of
 from stillroom.methods.recipe import Recipe
 from stillroom.private.network_clip import ASSUMPTIONS as OF_NETWORKS
 from stillroom.release.controls import Claim, Control
-from stillroom.vocabulary import CHANGED_RECORD, Pair, Unit
+from stillroom.vocabulary import Pair, Relation, Unit
 
 Facts = Mapping[str, bool | int | float | str]
 
@@ -27,6 +27,8 @@ OF_LINEAR_LAYERS = {
     "integer sums": "checked: every term's norm is compared with the clip in whole numbers",
     "features of one record": "checked: no statistic over several records, each computed by itself",
 }
+SHOWN_SAMPLES = 100
+"""Pictures of the sketch on a card."""
 FROM_SKETCH = "samples of the sketch, which came through the gate"
 FROM_PUBLIC_PART = "the public part of the data"
 OWN_THEOREM = Claim(None, "none: DP-SGD has its own theorem")
@@ -51,7 +53,7 @@ class Terms:
         knowledge: what public things were used.
         claim: what the method's paper publishes, and whether it holds.
         controls: the models it is compared with, in order, without their accuracies.
-        compressed: whether teacher and student are measured side by side.
+        teacher: what kind of model it is measured beside, where it is a compressed one.
         warnings: what a reader must see.
         facts: the names of the facts these statements rest on.
     """
@@ -61,7 +63,7 @@ class Terms:
     knowledge: tuple[str, ...]
     claim: Claim
     controls: tuple[Control, ...] = ()
-    compressed: bool = False
+    teacher: str | None = None
     warnings: tuple[str, ...] = ()
     facts: frozenset[str] = frozenset({"persons", "learnt"})
 
@@ -100,7 +102,8 @@ def direct_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
 
 def unproven_by(recipe: Recipe) -> tuple[Pair, ...]:
     """What the recipe's split does not support: a changed label can move a record to the open."""
-    return (CHANGED_RECORD,) if recipe.data.sensitive_classes else ()
+    changes = tuple(Pair(unit, Relation.CHANGE) for unit in Unit)
+    return changes if recipe.data.sensitive_classes else ()
 
 
 def linear_about(recipe: Recipe) -> str:

@@ -19,7 +19,14 @@ from stillroom.gate import Mechanism, mechanism_from_json
 from stillroom.gate.ledger.store import canonical
 from stillroom.methods.costs import beside_learning, learning_of
 from stillroom.methods.recipe import Recipe, parse
-from stillroom.methods.terms import OF_ALL, Terms, stated_by, terms_of, unproven_by
+from stillroom.methods.terms import (
+    OF_ALL,
+    SHOWN_SAMPLES,
+    Terms,
+    stated_by,
+    terms_of,
+    unproven_by,
+)
 from stillroom.release import data_set
 from stillroom.release.card import card_html
 from stillroom.release.evaluation import tables_in
@@ -107,6 +114,8 @@ def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> d
         "model": {**certificate["model"], "about": terms.about},
         "facts": {name: certificate["facts"].get(name) for name in sorted(terms.facts)},
     }
+    if recipe.data.unit == "person":
+        told["facts"]["persons"] = True
     measured = certificate["evaluation"]
     if measured is not None:
         told["evaluation"] = {**measured, "protected": not recipe.data.test_is_public}
@@ -128,9 +137,10 @@ def _figures_beside(recipe: Recipe, certificate: Mapping[str, Any]) -> int | Non
 
 def _other_presence(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> Iterator[str]:
     """What is there, and whether it should be."""
-    if (certificate["compression"] is not None) != terms.compressed:
+    compression, samples = certificate["compression"], certificate["samples"]
+    if (None if compression is None else compression["teacher"]["name"]) != terms.teacher:
         yield "compression"
-    if (certificate["samples"] is not None) != (recipe.sketch is not None):
+    if (0 if samples is None else samples["count"]) != (SHOWN_SAMPLES if recipe.sketch else 0):
         yield "samples"
 
 

@@ -49,8 +49,8 @@ class NetworkRecords:
     """Sensitive records and the network that is trained on them, ready for clipped gradient sums.
 
     Guarantee: a record's term is the clipped gradient of its own loss, averaged over its views; a
-    record that is not finite, or has no finite gradient, has none. That a record's gradient is its own is tried on
-    made-up records when this is made: `network_check`.
+    record that is not finite, or has no finite gradient, has none. That a record's gradient is its
+    own is tried on made-up records when this is made: `network_check`.
     Assumes: each record was scaled by itself, with public numbers; and what
     `network_clip.ASSUMPTIONS` says.
 

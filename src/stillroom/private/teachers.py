@@ -62,11 +62,11 @@ class VotingTeachers(Answers):
         if count < 1:
             raise BadInput("there must be at least one teacher", where="count")
         shard = shards(data.units, count, key)
-        inputs = _features(data.x)
         targets = np.eye(len(data.classes))[data.y] - 1 / len(data.classes)
         # An empty shard solves to zero weights: its vote is class 0, a fixed public default (K5).
+        # Features shard by shard: the last bits of a row may depend on its place (E1b).
         weights = [
-            solve_ridge(inputs[own], targets[own], _RIDGE)
+            solve_ridge(_features(data.x[own]), targets[own], _RIDGE)
             for own in (shard == j for j in range(count))
         ]
         return cls(np.stack(weights), Unit.RECORD if data.persons is None else Unit.PERSON)

@@ -12,7 +12,9 @@ import math
 import platform
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any
 
 import stillroom
@@ -77,7 +79,7 @@ def certify(made: Made, contents: Mapping[str, bytes]) -> dict[str, Any]:
         "samples": stated_samples(made.samples),
         "facts": dict(made.facts),
         "warnings": list(made.warnings),
-        "versions": versions(),
+        "versions": dict(versions()),
     }
     return completed(stated, contents)
 
@@ -309,17 +311,19 @@ def _compression(told: Any, model: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     report = CompressionReport.from_json(told)
     student = report.student
-    if (student.parameters, student.size) != (model["parameters"], model["size"]):
+    own = (model["about"], model["parameters"], model["size"])
+    if (student.name, student.parameters, student.size) != own:
         raise BadInput(
             "the compression report is that of another student",
             where="compression",
-            why="its parameters and file size are not those of the released model",
+            why="its name, parameters or file size are not those of the released model",
             remedy="measure the model that is released",
         )
     return report.to_json()
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """What this is, and what it works with here."""
     found = {"stillroom": stillroom.__version__, "python": platform.python_version()}
     for part in _PARTS:
@@ -327,7 +331,7 @@ def versions() -> dict[str, str]:
             found[part] = version(part)
         except PackageNotFoundError:
             continue
-    return found
+    return MappingProxyType(found)
 
 
 def _refused(what: str, ledger: Ledger) -> DoesNotVerify:

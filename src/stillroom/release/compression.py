@@ -63,6 +63,7 @@ class Measured:
             counts.append(self.int8_size)
             times.append(self.int8_seconds)
         fits = (self.int8_size is None) == (self.int8_seconds is None) == bool(self.int8_note)
+        fits = fits and isinstance(self.int8_note, str) and isinstance(self.name, str)
         fits = fits and all(type(count) is int and count > 0 for count in counts)
         fits = fits and all(type(t) in (int, float) and 0 < t < math.inf for t in times)
         if not fits:
@@ -88,8 +89,6 @@ class CompressionReport:
 
     teacher: Measured
     student: Measured
-    images: int = IMAGES
-    repeats: int = _REPEATS
 
     @property
     def ratios(self) -> dict[str, float | None]:
@@ -105,7 +104,8 @@ class CompressionReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report for the certificate, ratios included."""
-        return {**asdict(self), "ratios": self.ratios}
+        measured = {"images": IMAGES, "repeats": _REPEATS}
+        return {**asdict(self), **measured, "ratios": self.ratios}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CompressionReport:
@@ -114,12 +114,7 @@ class CompressionReport:
         Raises:
             BadInput: an entry makes no sense.
         """
-        return cls(
-            Measured(**body["teacher"]),
-            Measured(**body["student"]),
-            int(body["images"]),
-            int(body["repeats"]),
-        )
+        return cls(Measured(**body["teacher"]), Measured(**body["student"]))
 
 
 def report(

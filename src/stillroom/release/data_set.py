@@ -13,6 +13,7 @@ from stillroom.gate.events import REPEATABLE, Event, Line, lines_from_json, line
 from stillroom.gate.ledger import Head
 from stillroom.gate.ledger.budget import share_spent
 from stillroom.gate.ledger.ledger import FROM_CONTENT, GIVEN
+from stillroom.gate.ledger.store import canonical
 from stillroom.release.figures import Figures
 from stillroom.release.files import spelled
 from stillroom.vocabulary import CHANGED_RECORD, Budget, Pair
@@ -52,14 +53,16 @@ def completed(
     kept = {key: body[key] for key in ("ledger", "ids", "head", "blocks", "events", "budgets")}
     if kept["ids"] not in (GIVEN, FROM_CONTENT) or type(kept["blocks"]) is not int:
         raise _unfit("it does not say where ids come from, or how many blocks there are")
+    if len(bytes.fromhex(kept["ledger"])) != 16:
+        raise _unfit("it does not name its ledger")
     numbers = [block["block"] for block in blocks]
     head = Head.parse(kept["head"])
     proper = all(type(n) is int and 0 < n <= head.seq for n in numbers)
     if not proper or len(set(numbers)) != len(numbers) or len(numbers) > kept["blocks"]:
         raise _unfit("a block of the release is not among the ledger's rows")
     lines = fold(lines_from_json(kept["events"]))
-    if kept["events"] != lines_to_json(lines):
-        raise _unfit("equal events are not counted together")
+    if canonical(kept["events"]) != canonical(lines_to_json(lines)):
+        raise _unfit("equal events are not counted together, or are spelled in another way")
     own = Counter(dict(fold(line for block in blocks for line in events_of(block))))
     every: Counter[Event] = Counter(dict(lines))
     if not own <= every or (len(numbers) == kept["blocks"] and own != every):

@@ -18,6 +18,7 @@ from stillroom.methods.rona.plans import published_of, published_wishes
 from stillroom.methods.rona.public_side import blocks_of
 from stillroom.methods.rona.published import hint_width, train
 from stillroom.methods.rona.road import Progress, RonaWay, Tell
+from stillroom.methods.rona.terms import make_of
 from stillroom.private.plain import PlainTeacher
 from stillroom.release.compression import report
 
@@ -51,7 +52,7 @@ class FromPlain(RonaWay):
         assert part is not None
         tell("training the teacher in the clear")
         self._teacher = self.public.in_the_clear(
-            self._make, part.teacher_epochs, self.engine, on_step
+            make_of(self.recipe), part.teacher_epochs, self.engine, on_step
         )
 
     @property
@@ -87,18 +88,12 @@ class FromPlain(RonaWay):
             facts={"public records": size, "calls": taught.calls},
             rivals=self.rivals(**{"auxiliary teacher": auxiliary, "teacher": teacher}),
             compression=report(
-                self.released(self._untrained(), f"network `{self._make}`"),
+                self.released(self._untrained(), f"network `{make_of(self.recipe)}`"),
                 model,
                 self.split.public.classes,
             ),
         )
 
-    @property
-    def _make(self) -> str:
-        """The teacher's network: the paper's auxiliary teacher is of the same make."""
-        assert self.recipe.published is not None
-        return self.recipe.published.teacher or self.part.auxiliary
-
     def _untrained(self) -> nn.Module:
         """The teacher's make alone: its weights saw everything."""
-        return self.public.network(self._make)
+        return self.public.network(make_of(self.recipe))

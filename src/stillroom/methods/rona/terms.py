@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from stillroom.methods.recipe import Recipe
+from stillroom.methods.recipe_parts import RonaPart
 from stillroom.methods.rona.claims import claim_of, claimed_epsilon, headline_of
 from stillroom.methods.rona.plans import answers_of, published_of
 from stillroom.methods.terms import (
     OF_LINEAR_LAYERS,
     Facts,
     Terms,
+    linear_about,
     linear_knowledge,
     person_warnings,
     training_warnings,
@@ -55,9 +57,8 @@ _OPEN_TEACHER = Control(
 
 def rona_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
     """The terms of method rona, by its source."""
-    assert recipe.rona is not None
     ways = {"ensemble": _ensemble_terms, "plain": _plain_terms, "dp-trained": _teacher_terms}
-    return ways[recipe.rona.source](recipe, facts, paid)
+    return ways[_part(recipe).source](recipe, facts, paid)
 
 
 def shows_ceiling(recipe: Recipe) -> bool:
@@ -72,7 +73,7 @@ def _teacher_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
         knowledge=(*linear_knowledge(recipe, labelled=True), _pictures(recipe), STUDENT),
         claim=_headline(recipe),
         controls=_compared(recipe, _UNTAUGHT, _TEACHER),
-        compressed=True,
+        teacher=linear_about(recipe),
         warnings=(*person_warnings(recipe, facts), *training_warnings(recipe, facts, paid)),
     )
 
@@ -84,7 +85,7 @@ def _ensemble_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
         knowledge=(*linear_knowledge(recipe), _pictures(recipe), STUDENT),
         claim=_headline(recipe),
         controls=_compared(recipe, _LARGER),
-        compressed=True,
+        teacher=f"network `{_part(recipe).auxiliary}`",
         warnings=(*person_warnings(recipe, facts), *_ended_early(recipe, facts, paid)),
         facts=frozenset({"persons", "public records"}),
     )
@@ -102,7 +103,7 @@ def _plain_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
         knowledge=(_pictures(recipe),),
         claim=Claim(claimed, claim_of(plan, public, delta)),
         controls=_compared(recipe, _AUXILIARY, *more),
-        compressed=True,
+        teacher=f"network `{make_of(recipe)}`",
         warnings=(*person_warnings(recipe, facts), *([early] if calls < total else [])),
         facts=frozenset({"persons", "public records", "calls"}),
     )
@@ -113,9 +114,19 @@ def _compared(recipe: Recipe, *more: Control) -> tuple[Control, ...]:
     return (_BASE, *more, *([_CEILING] if shows_ceiling(recipe) else []))
 
 
-def _about(recipe: Recipe) -> str:
+def make_of(recipe: Recipe) -> str:
+    """The network of the ordinary teacher: the paper's auxiliary teacher is of the same make."""
+    assert recipe.published is not None
+    return recipe.published.teacher or _part(recipe).auxiliary
+
+
+def _part(recipe: Recipe) -> RonaPart:
     assert recipe.rona is not None
-    return f"network `{recipe.rona.student}`, a student"
+    return recipe.rona
+
+
+def _about(recipe: Recipe) -> str:
+    return f"network `{_part(recipe).student}`, a student"
 
 
 def _pictures(recipe: Recipe) -> str:
@@ -129,25 +140,22 @@ def _headline(recipe: Recipe) -> Claim:
 
 def votes_a_round(recipe: Recipe, public: int) -> int:
     """How many votes a round asks for."""
-    assert recipe.rona is not None
     planned = answers_of(recipe, classes=2, hint_width=1).votes
-    return min(-(-planned // recipe.rona.rounds), public)
+    return min(-(-planned // _part(recipe).rounds), public)
 
 
 def rounds_paid(recipe: Recipe, public: int, paid: int) -> int:
     """How many rounds there are for so many votes."""
-    assert recipe.rona is not None
-    return max(1, min(recipe.rona.rounds, -(-paid // votes_a_round(recipe, public))))
+    return max(1, min(_part(recipe).rounds, -(-paid // votes_a_round(recipe, public))))
 
 
 def _ended_early(recipe: Recipe, facts: Facts, paid: int) -> tuple[str, ...]:
     """A word where the budget ended before the plan."""
-    assert recipe.rona is not None
     planned = answers_of(recipe, classes=2, hint_width=1).votes
     if paid >= planned:
         return ()
     rounds = rounds_paid(recipe, int(facts["public records"]), paid)
     return (
         f"The budget ended early: {paid} of {planned} planned answers were paid for and given, in "
-        f"{rounds} of {recipe.rona.rounds} rounds; nothing was asked after the last of them.",
+        f"{rounds} of {_part(recipe).rounds} rounds; nothing was asked after the last of them.",
     )

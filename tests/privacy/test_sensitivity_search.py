@@ -1,0 +1,170 @@
+"""Sensitivity by search: no neighbour moves a Bounded value further than it declares.
+
+For each maker the worst neighbour we could find must stay within the declared distance, and come
+within 5 % of it, so that we neither lie nor waste.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stillroom
+from privacy import makers
+from privacy.makers import MAKERS, UNPROTECTED
+from stillroom.features import FEATURES
+from stillroom.gate.events import GaussianEvent
+from stillroom.private import answers, ensemble, linear, persons, sketch, teachers
+from stillroom.vocabulary import Norm, Sensitivity
+
+TIGHT = 0.95
+
+
+def shares(found):
+    """How far each pair is apart, as a share of what is declared for it."""
+    for pair, one, other in found:
+        declared = one.sensitivity
+        assert other.sensitivity == declared, "the sensitivity depends on the data"
+        values = one.open_bounded(), other.open_bounded()
+        # One answer at a time: that is what is paid for.
+        for first, second in zip(*values, strict=True):
+            moved = [int(a) - int(b) for a, b in zip(first, second, strict=True)]
+            event = GaussianEvent(Fraction(10**9), len(moved), declared)
+            allowed = event.distance_squared(pair)
+            assert allowed is not None, f"nothing is declared for {pair}"
+            share = math.sqrt(sum(m * m for m in moved) / allowed)
+            if declared.norm is Norm.UNIT_STEPS and max(map(abs, moved)) > 1:
+                share = math.inf
+            yield share
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+def test_the_worst_neighbour_is_within_the_bound_and_near_it(maker):
+    found = list(shares(maker()))
+    assert max(found) <= 1
+    assert max(found) >= TIGHT
+
+
+def places():
+    """Where a Bounded value is made, as module.Class.function."""
+    room = Path(stillroom.__file__).parent / "private"
+    for file in sorted(room.glob("*.py")):
+        stack = [(ast.parse(file.read_text()), file.stem)]
+        while stack:
+            node, name = stack.pop()
+            for child in ast.iter_child_nodes(node):
+                inner = name
+                if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                    inner = f"{name}.{child.name}"
+                called = isinstance(child, ast.Call) and isinstance(child.func, ast.Name)
+                if called and child.func.id == "Bounded":
+                    yield name
+                stack.append((child, inner))
+
+
+def test_no_maker_is_forgotten():
+    searched = {place for covered in MAKERS.values() for place in covered}
+    assert set(places()) == {*searched, *UNPROTECTED}
+
+
+# -- mutants: each makes a value move further than declared, and the search must find it --------
+
+
+def counts_as_steps(patch):
+    """Number 1 of the audit: m records of a person charged as m unit steps."""
+    honest = Sensitivity.of_counts.__func__
+
+    def steps(cls, records, unit):
+        usual = honest(cls, 1, unit)
+        return cls(Norm.UNIT_STEPS, {pair: records * b for pair, b in usual.bounds.items()})
+
+    patch.setattr(Sensitivity, "of_counts", classmethod(steps))
+
+
+def clip_left_out(patch):
+    patch.setattr(
+        linear.LinearRecords,
+        "_clipped",
+        staticmethod(lambda residuals, squares, clip: (residuals * 4095).astype(np.int64)),
+    )
+
+
+def persons_clipped_record_by_record(patch):
+    def one_by_one(self, own, weights, clip):
+        factors = [honest(self, own[i : i + 1], weights, clip) for i in range(len(own))]
+        return np.concatenate(factors, axis=1)
+
+    honest = persons.LinearPersons._factors
+    patch.setattr(persons.LinearPersons, "_factors", one_by_one)
+
+
+def pooled_features(patch):
+    """Centred by the mean over all records: every record moves every row."""
+    honest = FEATURES["pixels"]
+    patch.setitem(FEATURES, "pixels", lambda x: honest(x - x.mean(axis=0)))
+
+
+def radius_for_diameter(patch):
+    patch.setattr(
+        answers,
+        "simplex_sensitivity",
+        lambda grid, unit: Sensitivity.uniform(Norm.L2_SQUARED, grid**2, unit),
+    )
+
+
+def radius_of_a_hint(patch):
+    patch.setattr(
+        ensemble,
+        "hint_sensitivity",
+        lambda steps, unit: Sensitivity.uniform(Norm.L2_SQUARED, steps**2, unit),
+    )
+
+
+def positional_shards(patch):
+    patch.setattr(teachers, "shards", lambda units, count, key: np.arange(len(units)) % count)
+
+
+def not_clipped_again(patch):
+    """K4: what is left after a public centre is subtracted keeps its length."""
+    honest = sketch._clipped
+
+    def once(rows, steps):
+        return rows if steps == makers.SKETCH.residual_steps else honest(rows, steps)
+
+    patch.setattr(sketch, "_clipped", once)
+
+
+def half_the_noise_needed(patch):
+    """A bound that wastes: twice as large as anything can move."""
+    honest = Sensitivity.uniform.__func__
+
+    def double(cls, norm, bound, unit=None):
+        given = (unit,) if unit else ()
+        return honest(cls, norm, 4 * bound, *given)
+
+    patch.setattr(Sensitivity, "uniform", classmethod(double))
+
+
+MUTANTS = {
+    counts_as_steps: makers.confusion_of_persons,
+    clip_left_out: makers.linear_sum,
+    persons_clipped_record_by_record: makers.persons_sum,
+    pooled_features: makers.features_of_pictures,
+    radius_for_diameter: makers.soft_votes,
+    radius_of_a_hint: makers.hint_residuals,
+    positional_shards: makers.voting_teachers,
+    not_clipped_again: makers.sketch_sums,
+    half_the_noise_needed: makers.clipped_losses,
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_the_search_finds(mutant, monkeypatch):
+    mutant(monkeypatch)
+    worst = max(shares(MUTANTS[mutant]()))
+    assert worst > 1 or worst < TIGHT
