@@ -409,7 +409,8 @@ def _draw_labels(panel: Any, bundle: Path) -> None:
     test = Split.by_fraction(digits(), key="demo", public=0, test="1/5").test
     labels, _ = predict(bundle, test.x)
     right = float((labels == test.y).mean())
-    assert abs(right - accuracy) < 1e-9, "the certificate measured the demo's test part"
+    # Weights were measured on a grid of integers; a digit that is nearly a tie may fall elsewhere.
+    assert abs(right - accuracy) < 0.01, "the certificate measured the demo's test part"
     grid = panel.subplots(6, 6, gridspec_kw={"hspace": 0.5, "wspace": 0.1})
     panel.subplots_adjust(left=0.06, right=0.94, top=0.84, bottom=0.07)
     panel.suptitle(

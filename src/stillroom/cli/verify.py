@@ -72,8 +72,3 @@ def verify(
     if report["tuning"] == "undeclared":
         typer.echo("note: tuning is undeclared; if it used these data, epsilon is larger")
     typer.echo(f"the releaser's word, which no bundle proves: {'; '.join(report['word'].values())}")
-    if report["signature"].startswith("none"):
-        typer.echo(
-            "without a signature this bundle does not prove who made it: whoever rewrites all its "
-            "files together passes"
-        )
