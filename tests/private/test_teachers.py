@@ -32,10 +32,12 @@ def test_positional_shards_are_caught(monkeypatch):
     assert weights_changed(digits(), 0) > 1
 
 
-def test_pooled_normalisation_is_caught(monkeypatch):
+def test_features_that_look_at_others_stay_within_one_teacher(monkeypatch):
     honest = teachers._features
-    monkeypatch.setattr(teachers, "_features", lambda x: honest(x) - honest(x).mean(axis=0))
-    assert weights_changed(digits(), 0) > 1
+    monkeypatch.setattr(
+        teachers, "_features", lambda x: honest(x) - honest(x).sum(axis=0) / max(1, len(x))
+    )
+    assert weights_changed(digits(), 0) == 1
 
 
 def test_votes_are_bounded_counts():

@@ -48,7 +48,8 @@ def test_both_models_are_measured(measured):
         assert one.size > 4 * model.parameters
         assert one.int8_note == ""
         assert min(one.int8_size, one.seconds, one.int8_seconds) > 0
-    assert (measured.images, measured.repeats) == (100, 5)
+    told = measured.to_json()
+    assert (told["images"], told["repeats"]) == (100, 5)
 
 
 def test_ratios_are_those_of_the_entries(measured):
@@ -189,7 +190,7 @@ def test_the_card_shows_table_and_picture(released, measured):
 
 def test_int8_is_told_even_where_it_is_slower_or_missing(tmp_path):
     size = len(linear().onnx(("<b>", "two", "three")))
-    student = Measured("student", linear().parameters, size, 900, 0.1, 0.3)
+    student = Measured(linear().about, linear().parameters, size, 900, 0.1, 0.3)
     teacher = Measured("teacher", 5000, 20_000, None, 0.2, None, "it has <no> weights")
     made = make(tmp_path, compression=CompressionReport(teacher, student))
     write_bundle(made, tmp_path / "bundle")

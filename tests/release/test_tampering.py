@@ -211,7 +211,7 @@ def in_company(tmp_path_factory):
     """A bundle with a claim, controls and a compression report."""
     folder = tmp_path_factory.mktemp("company")
     onnx = linear().onnx(("<b>", "two", "three"))
-    student = Measured("student", linear().parameters, len(onnx), 900, 0.01, 0.02)
+    student = Measured(linear().about, linear().parameters, len(onnx), 900, 0.01, 0.02)
     made = make(
         folder,
         compression=CompressionReport(Measured("teacher", 1110, 5000, 2000, 0.1, 0.1), student),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 from stillroom.errors import BadInput
 from stillroom.gate.accounting import Price, price
@@ -38,8 +40,12 @@ def smallest_sigma(
     def cost(step: int) -> Price:
         return price(lines_at(Fraction(step, SIGMA_STEPS)), pair)
 
+    @cache
+    def certified(step: int) -> float:
+        return cost(step).epsilon(delta)
+
     def fits(step: int) -> bool:
-        return cost(step).epsilon(delta) <= epsilon
+        return certified(step) <= epsilon
 
     def fits_by_rdp(step: int) -> bool:
         return cost(step).rdp(delta) <= epsilon
@@ -51,7 +57,7 @@ def smallest_sigma(
     low = high * 3 // 4
     while low and fits(low):
         low, high = low * 3 // 4, low
-    return Fraction(_first(fits, low, high), SIGMA_STEPS)
+    return Fraction(_narrowed(certified, epsilon, low, high), SIGMA_STEPS)
 
 
 def most_answers(
@@ -71,6 +77,28 @@ def most_answers(
         return price(lines_at(count), pair).epsilon(delta) > epsilon
 
     return _first(exceeds, low=0, high=64) - 1
+
+
+def _narrowed(figure: Callable[[int], float], target: float, low: int, high: int) -> int:
+    """The smallest step above `low` whose figure is within the target; that of `high` is.
+
+    A figure takes up to a second, and falls nearly like a power of the noise. So the next step is
+    where a power through both ends meets the target, and its neighbour; where that does not halve
+    the rest, the middle.
+    """
+    while high - low > 1:
+        width, guess = high - low, (low + high) // 2
+        if low:
+            ends = [math.log(figure(step) / target) for step in (low, high)]
+            if math.isfinite(ends[0]) and ends[0] > ends[1]:
+                share = ends[0] / (ends[0] - ends[1])
+                guess = math.ceil(low * (high / low) ** share)
+        guess = min(max(guess, low + 1), high - 1)
+        beside = guess - 1 if figure(guess) <= target else guess + 1
+        for step in (guess, beside, (low + high) // 2):
+            if low < step < high and (step in (guess, beside) or 2 * (high - low) > width):
+                low, high = (low, step) if figure(step) <= target else (step, high)
+    return high
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,7 @@ _RIDGE = 0.1
 
 def _features(x: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
     """Centred and scaled record by record: a pooled statistic would join the shards."""
-    flat = x.reshape(len(x), -1).astype(np.float64)
+    flat = x.reshape(len(x), math.prod(x.shape[1:])).astype(np.float64)
     flat = flat - flat.mean(axis=1, keepdims=True)
     norm = np.linalg.norm(flat, axis=1, keepdims=True)
     flat = flat / np.where(norm > 0, norm, 1.0)
