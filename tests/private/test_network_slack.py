@@ -101,7 +101,8 @@ def test_the_others_stay_where_they_are(name, ghost):
     """Measured: 4.3e-5 clips at most, which is the rounding of the grid."""
     network, x, _ = kinked(name)
     small = sum(weight.numel() for weight in network.parameters()) < 100_000
-    check(Sums(network, x, ghost=ghost), [ROWS, ROWS + 1, ROWS + 3] if small else [ROWS + 1])
+    many = small and name != "resnet-small"  # the slowest; its long sums are tested too
+    check(Sums(network, x, ghost=ghost), [ROWS, ROWS + 1, ROWS + 3] if many else [ROWS + 1])
 
 
 @pytest.mark.slow

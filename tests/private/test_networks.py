@@ -389,6 +389,7 @@ def test_the_gate_refuses_what_was_not_paid_for(split, tmp_path):
         uninflated.release(records.clipped_sum(weights, CLIP, None, step=1))
 
 
+@pytest.mark.slow
 def test_digits_at_epsilon_8(split, tmp_path):
     torch.manual_seed(1)
     network = nn.Sequential(

@@ -25,8 +25,8 @@ from stillroom.gate.ledger.store import Store
 from stillroom.vocabulary import RECORD, Bounded
 
 PROCESSES = 8
-RESERVATIONS = 2000
-VOTES = NoisyVotes(teachers=5, classes=3, sigma=35)
+RESERVATIONS = 1000
+VOTES = NoisyVotes(teachers=5, classes=3, sigma=25)
 BUDGET = Budget(epsilon=8.0, delta=1e-5)
 STEPS = (
     "before a row",
