@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from fractions import Fraction
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,6 +16,7 @@ from stillroom.errors import BadInput
 from stillroom.gate import NoisyCounts
 from stillroom.randomness import integers, uniforms
 from stillroom.release import Evaluation, verify_bundle, write_bundle
+from stillroom.release.evaluation import noise_in
 from stillroom.release.samples import MOST
 
 
@@ -43,6 +45,20 @@ def test_a_protected_evaluation_is_not_listed_as_open(tmp_path):
     assert "Tuning undeclared" not in card
     assert "mind &amp; the gap" in card
     assert "50.0% right" in card
+    # 6 / 270 * sqrt(3 * 1/4 + 6 * 1/4)
+    assert certificate["evaluation"]["accuracy_noise"] == pytest.approx(0.0333, abs=1e-4)
+    assert "standard deviation of 3.3 points" in card
+
+
+def test_the_noise_in_an_accuracy():
+    """50,000 noisy tables; the estimate of a deviation is then good to 0.3 %, and 3 % are allowed.
+
+    That is beyond nine deviations, and the stream is fixed.
+    """
+    table = np.array([[190, 5, 5], [10, 170, 20], [30, 0, 170]])
+    noisy = table + np.random.default_rng(1).normal(0, 4, (50_000, 3, 3))
+    seen = (np.trace(noisy, axis1=1, axis2=2) / noisy.sum(axis=(1, 2))).std()
+    assert noise_in(table.tolist(), Fraction(4)) == pytest.approx(seen, rel=0.03)
 
 
 @pytest.mark.parametrize(("each", "told"), [(10, False), (11, True)])

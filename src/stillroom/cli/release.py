@@ -42,7 +42,7 @@ def release(
         tell(facts)
 
 
-def tell(facts: dict[str, object]) -> None:
+def tell(facts: dict[str, Any]) -> None:
     """Say what was made and where to look."""
     from stillroom.gate.rounding import shown
     from stillroom.release.card_parts import share
@@ -51,7 +51,9 @@ def tell(facts: dict[str, object]) -> None:
     told = shown(epsilon, 3) if isinstance(epsilon, float) else epsilon
     typer.echo(f"certified epsilon {told} at delta {facts['delta']:g} for {facts['for']}")
     if isinstance(facts["accuracy"], float):
-        typer.echo(f"accuracy {facts['accuracy']:.2%}")
+        noise = facts["accuracy_noise"]
+        give_or_take = f", give or take {100 * noise:.1f} points of noise" if noise else ""
+        typer.echo(f"accuracy {facts['accuracy']:.2%}{give_or_take}")
     elif facts["tested"]:
         typer.echo("accuracy not told: too few test records for the noise")
     controls = facts["controls"]
@@ -106,6 +108,7 @@ def follow(
         "delta": line["delta"],
         "tested": measured is not None,
         "accuracy": None if measured is None else measured["accuracy"],
+        "accuracy_noise": None if measured is None else measured["accuracy_noise"],
         "controls": {one["name"]: one["accuracy"] for one in certificate["controls"]},
         "published": certificate["published"],
         "lost_steps": sum(block["lost"] for block in certificate["blocks"]),

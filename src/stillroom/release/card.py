@@ -162,12 +162,19 @@ def _meaning(certificate: Mapping[str, Any]) -> str:
     )
 
 
+def _give_or_take(noise: float | None) -> str:
+    if noise is None:
+        return ""
+    return f" Its noise has a standard deviation of {100 * noise:.1f} points."
+
+
 def _quality(certificate: Mapping[str, Any]) -> str:
     evaluation = certificate["evaluation"]
     if evaluation is None:
         return section("How good the model is", "<p>This was not measured.</p>")
     how = (
-        "The figure came through the gate: it is noisy, and its price is part of the epsilon above."
+        "The figure came through the gate, and its price is part of the epsilon above."
+        + _give_or_take(evaluation["accuracy_noise"])
         if evaluation["protected"]
         else "The figure is exact. The records it was measured on were declared public and are "
         "<strong>not protected</strong>."

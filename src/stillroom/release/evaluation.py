@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,6 +41,26 @@ def accuracy_of(table: Table, sigma: Fraction | None) -> float | None:
     if not total > least:
         return None
     return min(1.0, max(0.0, sum(row[place] for place, row in enumerate(table)) / total))
+
+
+def noise_in(table: Table, sigma: Fraction | None) -> float | None:
+    """The standard deviation that noise alone gives to the accuracy; 0 where counts are exact.
+
+    To first order: a count on the diagonal moves the accuracy p by (1 - p) / total, any other by
+    p / total.
+
+    >>> counts = [[50, 0], [0, 50]]
+    >>> noise_in(counts, None), round(noise_in(counts, Fraction(2)), 4)
+    (0.0, 0.0283)
+    """
+    accuracy = accuracy_of(table, sigma)
+    if accuracy is None:
+        return None
+    if sigma is None:
+        return 0.0
+    classes, total = len(table), sum(sum(row) for row in table)
+    squares = classes * (1 - accuracy) ** 2 + classes * (classes - 1) * accuracy**2
+    return float(sigma) * math.sqrt(squares) / total
 
 
 @dataclass(frozen=True)
@@ -88,8 +109,10 @@ def told(
         raise _odd("the confusion counts are no square of whole numbers")
     if not protected and any(count < 0 for row in table for count in row):
         raise _odd("an exact count is below zero")
+    noise = sigma if protected else None
     return {
-        "accuracy": accuracy_of(table, sigma if protected else None),
+        "accuracy": accuracy_of(table, noise),
+        "accuracy_noise": noise_in(table, noise),
         "confusion": [list(row) for row in table],
         "records": RECORDS[protected],
         "protected": protected,
