@@ -22,7 +22,7 @@ from stillroom.gate.ledger.store import Store
 from stillroom.methods import direct_road, road
 from stillroom.methods.road import cost_of, release
 from stillroom.methods.run import begin_or_continue
-from stillroom.release import verify_bundle
+from stillroom.release import evaluation, verify_bundle
 from stillroom.release.keys import make_keys
 from stillroom.vocabulary import RECORD, Pair
 
@@ -158,7 +158,8 @@ def test_a_person_level_certificate(tmp_path):
 def test_a_person_level_run_asks_for_a_persons_budget(tmp_path):
     with pytest.raises(BadInput, match="no budget") as caught:
         release(persons_recipe(tmp_path, "person"), tmp_path / "out")
-    assert "--for person/add-or-remove" in caught.value.remedy
+    assert "for person/add-or-remove" in caught.value.what
+    assert "--epsilon 3 " in caught.value.remedy  # the recipe's own
 
 
 def test_a_record_level_certificate_of_persons_warns(tmp_path):
@@ -174,13 +175,27 @@ def test_person_level_needs_persons(tmp_path):
 
 
 def test_a_model_that_does_not_learn_is_noticed(tmp_path, monkeypatch):
-    """Noise alone is below 6 but for one run in 1e9; this training has about 19."""
-    monkeypatch.setattr(direct_road, "LEAST_SIGNAL", 6.0)
-    file = recipe_in(tmp_path, epsilon=0.01)
+    """Noise alone has a chance below 1e-6 in one of 1e6 runs; this training has about 1e-60."""
+    monkeypatch.setattr(direct_road, "NOISE_ALONE", 1e-6)
+    monkeypatch.setattr(evaluation, "GUESSING", 1e-6)
+    monkeypatch.setattr(evaluation, "ORDERS", 10**6)
+    file = recipe_in(tmp_path, epsilon=0.001)
     made = release(file, tmp_path / "out", budget=BUDGET)
-    assert "hardly learnt" in made["warnings"][0]
+    assert "taught the model next to nothing" in made["warnings"][0]
     learnt = release(recipe_in(tmp_path), tmp_path / "learnt")
     assert not learnt["warnings"]
+
+
+def test_a_promise_that_is_weak_is_told(tmp_path):
+    file = recipe_in(tmp_path, epsilon=10.5)
+    file.write_text(file.read_text() + "delta = 1e-3\n")
+    made = release(file, tmp_path / "out", budget=Budget(12, 1e-3))
+    epsilon, delta = made["warnings"]
+    assert "above 10 promises hardly anything for one record" in epsilon
+    assert "Delta 0.001 is above one in 1,440" in delta
+    card = (tmp_path / "out" / "card.html").read_text()
+    assert epsilon in card
+    assert verify_bundle(tmp_path / "out")["verifies"]
 
 
 def test_an_existing_output_is_kept(tmp_path):
@@ -214,13 +229,52 @@ def test_two_runs_in_one_folder_exclude_each_other(tmp_path):
 
 def test_a_run_keeps_to_its_recipe(tmp_path):
     recipe = recipe_in(tmp_path)
-    with begin_or_continue(tmp_path / "out.run", "another recipe"):
+    with begin_or_continue(tmp_path / "out.run", "another recipe") as run, run.paying():
         pass
     with pytest.raises(BadInput, match="another recipe"):
         release(recipe, tmp_path / "out", budget=BUDGET)
     (tmp_path / "out.run" / "run.json").write_text("{")
     with pytest.raises(BadInput, match="damaged"):
         release(recipe, tmp_path / "out", budget=BUDGET)
+
+
+def test_until_it_is_paid_a_run_can_begin_again_with_another_recipe(tmp_path):
+    """A typing error in the source, no budget, too small a budget: each mended in the recipe."""
+    recipe = recipe_in(tmp_path)
+    right = recipe.read_text()
+    recipe.write_text(right.replace("digits", "digitz"))
+    assert recipe.read_text() != right
+    with pytest.raises(BadInput, match="digitz"):
+        release(recipe, tmp_path / "out")
+    recipe.write_text(right + "\n# mended\n")
+    with pytest.raises(BadInput, match="no budget"):
+        release(recipe, tmp_path / "out")
+    recipe.write_text(right + "\n# mended twice\n")
+    with pytest.raises(BudgetExhausted):
+        release(recipe, tmp_path / "out", budget=Budget(0.1, 1e-5))
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    assert not list(ledger.store.rows("kind = 'block'"))
+    ledger.set_budget(BUDGET, reason="enough")
+    recipe.write_text(right)
+    release(recipe, tmp_path / "out")
+    assert sum(1 for _ in ledger.store.rows("kind = 'block'")) == 1
+
+
+def test_a_payment_that_was_cut_off_keeps_its_recipe(tmp_path):
+    """It cannot be known whether the block was reserved, so another recipe would pay again."""
+    with (
+        pytest.raises(KeyboardInterrupt),
+        begin_or_continue(tmp_path / "run", "one") as run,
+        run.paying(),
+    ):
+        raise KeyboardInterrupt
+    with (
+        pytest.raises(BadInput, match="another recipe"),
+        begin_or_continue(tmp_path / "run", "two"),
+    ):
+        pass
+    with begin_or_continue(tmp_path / "run", "one") as again:
+        assert again.name == run.name
 
 
 def test_an_interrupted_run_goes_on(tmp_path):

@@ -91,5 +91,5 @@ def test_public_gradients_are_no_signal():
     """What tells a model that learns from one that does not looks at noisy sums alone."""
     helped = layer(public_gradient=GRADIENT, public_share=0.9)
     helped.start_publicly(5)
-    assert helped.signal(30.0) == 0.0
-    assert stepped(helped).signal(30.0) == stepped(layer()).signal(30.0)
+    assert helped.drift.chance(30.0) == 1.0
+    assert stepped(helped).drift.chance(30.0) == stepped(layer()).drift.chance(30.0) < 1

@@ -35,7 +35,7 @@ def test_it_is_the_linear_layers_descent_from_another_start():
         linear.step(sums)
         network.step(sums)
     assert np.array_equal(linear.weights.reshape(-1), network.weights)
-    assert network.signal(3.0) == linear.signal(3.0)
+    assert network.drift.chance(30.0) == linear.drift.chance(30.0)
     assert np.array_equal(network.result(), network.weights)
 
 
@@ -66,21 +66,21 @@ def test_a_public_gradient_has_its_share():
 
 
 def test_public_gradients_do_not_feign_a_signal():
-    """Noise alone has a signal near 0 though the public gradient moves the weights a lot.
+    """Noise alone stays likely though the public gradient moves the weights a lot.
 
-    The signal is near standard normal, so 6 is a false alarm in 1e-9 of all seeds; one is used.
+    A chance below 1e-6 is a false alarm in as many of all seeds; one is used.
     """
     rng = np.random.default_rng(2)
     network = NetworkDescent(
         np.zeros(500, np.float32), public_gradient=lambda w: w - 1, public_share=0.9, **NUMBERS
     )
-    assert network.signal(100.0) == 0.0
+    assert network.drift.chance(100.0) == 1.0
     for _ in range(20):
         network.step(noisy(*np.rint(rng.normal(0, 100, 500)).astype(np.int64)))
-    assert abs(network.signal(100.0)) < 6
+    assert network.drift.chance(100.0) > 1e-6
     for _ in range(20):
         network.step(noisy(*np.rint(rng.normal(60, 100, 500)).astype(np.int64)))
-    assert network.signal(100.0) > 20
+    assert network.drift.chance(100.0) < 1e-20
 
 
 @pytest.mark.parametrize(

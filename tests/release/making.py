@@ -41,12 +41,13 @@ def make(
     purpose: str = "audit",
     mechanism: Mechanism = SUM,
     ids: Sequence[str] = IDS,
+    unit: Unit = Unit.RECORD,
     **changes: Any,
 ) -> Made:
     """A release of three reserved answers, sums by default, of which `steps` were drawn."""
     folder.mkdir(exist_ok=True)
-    ledger = Ledger.create(folder / "ledger.sqlite", ids=ids, purpose=purpose)
-    ledger.set_budget(Budget(epsilon=4, delta=1e-5), reason="tests <i>")
+    ledger = Ledger.create(folder / "ledger.sqlite", ids=ids, purpose=purpose, unit=unit)
+    ledger.set_budget(Budget(4, 1e-5, ledger.promises.own), reason="tests <i>")
     gate = Gate(ledger, ids=ids, entropy=entropy)
     passage = gate.reserve(mechanism, 3, recipe=RECIPE, accept_infinite=True)
     nothing = np.zeros((1, mechanism.coordinates), np.int64)
@@ -60,7 +61,7 @@ def make(
         "recipe": RECIPE,
         "ledger": ledger,
         "blocks": (passage.block,),
-        "unit": Unit.RECORD,
+        "unit": unit,
         "delta": 1e-5,
         "assumptions": {"clipping": "checked: norms compared in integers"},
         "tuning": "undeclared",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stillroom.gate import Ledger
 
 app = typer.Typer(help="Ledgers: show, budget, export, verify.", no_args_is_help=True)
-budget_app = typer.Typer(help="Budgets: show them, set or raise one.", no_args_is_help=True)
+budget_app = typer.Typer(help="Budgets: show them, set, raise or unset one.", no_args_is_help=True)
 app.add_typer(budget_app, name="budget")
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="LEDGER")]
@@ -107,11 +107,9 @@ def _budgets(opened: Ledger) -> list[dict[str, Any]]:
 
 
 def _summary(opened: Ledger) -> dict[str, Any]:
-    from stillroom.vocabulary import RECORD
-
-    budgets = _budgets(opened)
-    delta = budgets[0]["delta"] if budgets else 1e-5
-    pair = budgets[0]["for"] if budgets else str(RECORD)
+    budgets, promises = _budgets(opened), opened.promises
+    pair = str(promises.own)
+    delta = 1e-5 if promises.own_budget is None else promises.own_budget.delta
     blocks = []
     for row in opened.store.rows("kind = 'block'"):
         own = list(opened.store.rows("block = ?", (row.seq,)))
@@ -172,20 +170,42 @@ def budget_set(
     reason: Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")],
     delta: Annotated[float, typer.Option(help="Chance that the promise fails.")] = 1e-5,
     pair: Annotated[
-        str, typer.Option("--for", help="Unit and relation.", metavar="UNIT/RELATION")
-    ] = "record/add-or-remove",
+        str | None,
+        typer.Option(
+            "--for",
+            help="Unit and relation; by default what the ledger is for.",
+            metavar="UNIT/RELATION",
+        ),
+    ] = None,
 ) -> None:
-    """Set a budget, or change it; every change is a row with its reason.
+    """Set a budget, or raise it; every change is a row with its reason.
 
     Example: stillroom ledger budget set ledger.sqlite --epsilon 2 --reason "first release"
     """
     from stillroom.gate import Budget, Ledger
     from stillroom.vocabulary import Pair
 
-    wanted = Budget(epsilon, delta, Pair.parse(pair))
     opened = Ledger.open(ledger)
+    wanted = Budget(epsilon, delta, opened.promises.own if pair is None else Pair.parse(pair))
     opened.set_budget(wanted, reason)
     typer.echo(f"budget for {wanted.pair}: epsilon {epsilon:g} at delta {delta:g}")
+
+
+@budget_app.command("unset")
+def budget_unset(
+    ledger: LedgerFile,
+    pair: Annotated[str, typer.Option("--for", help="Whose budget.", metavar="UNIT/RELATION")],
+    reason: Annotated[str, typer.Option(help="Why; later certificates print it.")],
+) -> None:
+    """Take back a budget that is not the ledger's own.
+
+    Example: stillroom ledger budget unset l.sqlite --for record/change --reason "not promised"
+    """
+    from stillroom.gate import Ledger
+    from stillroom.vocabulary import Pair
+
+    Ledger.open(ledger).unset_budget(Pair.parse(pair), reason)
+    typer.echo(f"no budget for {pair} any more")
 
 
 @app.command("export")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Callable
@@ -60,8 +61,8 @@ class Learner(Protocol):
     def train(self, gate: OpenGate, on_step: Callable[[int], None]) -> None:
         """Train through a paid gate, or go on with it."""
 
-    def signal(self, sigma: float) -> float:
-        """How far all noisy sums together are from noise alone, in standard deviations."""
+    def noise_alone(self, sigma: float) -> float:
+        """How likely noise alone is to drift as far as the noisy sums did, at most."""
 
     def guesses(self, data: Dataset) -> Integers:
         """The class given to each record; no record sways another's."""
@@ -139,7 +140,8 @@ class LinearLearner:
         """Find the directions that features are brought to; `sampled` comes from the sketch."""
         part = self._recipe.features
         if part.components is not None:
-            kept = self._folder / "directions.npz"
+            recipe = hashlib.sha256(self._recipe.model_dump_json().encode()).hexdigest()
+            kept = self._folder / f"directions-{recipe[:16]}.npz"
             pictures = sampled if self._public is None else self._public
             assert pictures is not None
             if not kept.exists():
@@ -207,9 +209,9 @@ class LinearLearner:
         self._layer = train(gate, self._records, plan_of(self._recipe), on_step, help_)
         self._weights = self._layer.result()
 
-    def signal(self, sigma: float) -> float:
-        """How far the noisy sums are from noise alone."""
-        return self._layer.signal(sigma)
+    def noise_alone(self, sigma: float) -> float:
+        """By the drift of the noisy sums."""
+        return self._layer.drift.chance(sigma)
 
     def guesses(self, data: Dataset) -> Integers:
         """By exact logits."""

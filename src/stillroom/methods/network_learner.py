@@ -157,9 +157,9 @@ class NetworkLearner:
         parts = torch.autograd.grad(loss, trainable(self._network))
         return np.concatenate([part.reshape(-1).numpy() for part in parts])
 
-    def signal(self, sigma: float) -> float:
-        """How far the noisy sums are from noise alone."""
-        return self._layer.signal(sigma)
+    def noise_alone(self, sigma: float) -> float:
+        """By the drift of the noisy sums."""
+        return self._layer.drift.chance(sigma)
 
     def guesses(self, data: Dataset) -> Integers:
         """One record at a time."""

@@ -16,7 +16,7 @@ import numpy as np
 from stillroom.data import Dataset, Split
 from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import Budget, Gate, Ledger, Passage
-from stillroom.methods.costs import cost_of, headline, plan_of
+from stillroom.methods.costs import cost_of, plan_of
 from stillroom.methods.outcome import Outcome
 from stillroom.methods.recipe import Recipe, read
 from stillroom.methods.run import Run, begin_or_continue
@@ -25,7 +25,7 @@ from stillroom.methods.verify import verify
 from stillroom.private import Clip, LinearRecords, cap_records, confusion
 from stillroom.release import Evaluation, Made, write_bundle
 from stillroom.release.controls import Control
-from stillroom.release.evaluation import accuracy_of
+from stillroom.release.evaluation import accuracy_of, better_than_guessing
 from stillroom.release.keys import read_private
 from stillroom.vocabulary import Integers, Unit
 
@@ -103,9 +103,10 @@ def release(
             gate = Gate(ledger, *_protected(recipe, split))
             # What follows may take hours, and whatever can be found wrong with a record must be
             # found by then: once something is paid for, no refusal may depend on one (K10).
-            ledger.refuse_without_budget(headline(recipe))
+            ledger.refuse_without_budget(recipe.privacy.epsilon)
             way.prepare(tell, on_step)
-            ways = _pay(gate, recipe, split, way, run.block_recipe(text), tell)
+            with run.paying():
+                ways = _pay(gate, recipe, split, way, run.block_recipe(text), tell)
             run.remember(ledger.head())
             charged = 0 if recipe.data.test_is_public else 1
             outcome = way.follow(ways[: len(ways) - charged], tell, on_step)
@@ -115,6 +116,10 @@ def release(
             evaluation, controls = _evaluate(
                 recipe, split, outcome, terms, ways[len(ways) - charged :]
             )
+            if "learnt" in facts and evaluation is not None:
+                # Sums that are too faint to be told from noise may still add up to a model.
+                facts["learnt"] = facts["learnt"] or better_than_guessing(evaluation.confusion)
+                terms = terms_of(recipe, facts, ways[0].count)
             made = Made(
                 **stated_by(recipe),
                 model=outcome.model,
@@ -253,7 +258,9 @@ def _ledger(recipe: Recipe, folder: Path, split: Split, run: Run, budget: Budget
             persons=persons,
             purpose=recipe.purpose,
             ids_from_content=split.sensitive.ids_from_content,
+            unit=recipe.data.unit,
         )
+    ledger.fix_unit(recipe.data.unit)
     if budget is not None and not ledger.budgets():
         ledger.set_budget(budget, reason="set with the first release")
     return ledger

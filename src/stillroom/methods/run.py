@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import Head
 
 
@@ -28,12 +28,15 @@ class Run:
         folder: where it lives.
         name: a random name; with the recipe it identifies the run's block in the ledger.
         recipe_hash: of the recipe it was begun with.
+        head: the last head of the ledger it saw.
+        paid: whether its block is paid for, or may be: a run that died while paying cannot know.
     """
 
     folder: Path
     name: str
     recipe_hash: str
     head: Head | None = None
+    paid: bool = False
 
     def block_recipe(self, recipe: str) -> str:
         """What the block is reserved under: this recipe in this run."""
@@ -44,8 +47,25 @@ class Run:
         self.head = head
         self._write()
 
+    @contextmanager
+    def paying(self) -> Iterator[None]:
+        """Around the payment: until it is made, the run may be begun again with another recipe."""
+        before, self.paid = self.paid, True
+        self._write()
+        try:
+            yield
+        except StillroomError:  # refused, so nothing was reserved
+            self.paid = before
+            self._write()
+            raise
+
     def _write(self) -> None:
-        state = {"run": self.name, "recipe": self.recipe_hash, "head": str(self.head or "")}
+        state = {
+            "run": self.name,
+            "recipe": self.recipe_hash,
+            "head": str(self.head or ""),
+            "paid": self.paid,
+        }
         draft = self.folder / "run.json.draft"
         with draft.open("w", encoding="utf-8") as file:
             json.dump(state, file)
@@ -93,8 +113,8 @@ def _read(folder: Path, recipe: str) -> Run:
         return run
     try:
         state = json.loads(file.read_text(encoding="utf-8"))
-        run = Run(folder, state["run"], state["recipe"])
-        run.head = Head.parse(state["head"]) if state["head"] else None
+        head = Head.parse(state["head"]) if state["head"] else None
+        run = Run(folder, state["run"], state["recipe"], head, state["paid"] is not False)
     except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(
             "the run's state is damaged",
@@ -102,6 +122,10 @@ def _read(folder: Path, recipe: str) -> Run:
             why="it is not known which block of the ledger belongs to it",
             remedy="choose another output folder; what was reserved stays charged",
         ) from None
+    if run.recipe_hash != digest and not run.paid:
+        # What was kept for the other recipe is not used: its names and digests hold the recipe.
+        run = Run(folder, name=uuid.uuid4().hex, recipe_hash=digest)
+        run._write()
     if run.recipe_hash != digest:
         raise BadInput(
             "the run was begun with another recipe",

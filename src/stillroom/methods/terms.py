@@ -34,9 +34,10 @@ FROM_PUBLIC_PART = "the public part of the data"
 OWN_THEOREM = Claim(None, "none: DP-SGD has its own theorem")
 STUDENT_OF_SKETCH = "a student that saw only samples of the sketch, labelled by the teacher"
 UNLEARNT = (
-    "The noisy gradients cannot be told from noise alone: the model has hardly learnt. More "
-    "records, a larger clip, fewer steps or a larger epsilon may help."
+    "The noisy gradients cannot be told from noise alone: the sensitive records have taught the "
+    "model next to nothing. More records, a larger clip, fewer steps or a larger epsilon may help."
 )
+LARGE_EPSILON = 10.0
 PERSONS = (
     "The records name persons, and this release protects single records only: a person with "
     "several records is protected less."
@@ -96,7 +97,7 @@ def direct_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
         assumptions=OF_LINEAR_LAYERS if linear else OF_NETWORKS,
         knowledge=knowledge,
         claim=OWN_THEOREM,
-        warnings=(*person_warnings(recipe, facts), *training_warnings(recipe, facts, paid)),
+        warnings=(*promise_warnings(recipe, facts), *training_warnings(recipe, facts, paid)),
     )
 
 
@@ -142,9 +143,23 @@ def fitted_on(recipe: Recipe) -> str:
     return named.get(str(source), f"the public data set {source}")
 
 
-def person_warnings(recipe: Recipe, facts: Facts) -> tuple[str, ...]:
-    """A word where records of one person are protected one by one only."""
-    return (PERSONS,) if facts["persons"] and recipe.data.unit == "record" else ()
+def promise_warnings(recipe: Recipe, facts: Facts) -> tuple[str, ...]:
+    """A word where the promise is weaker than a reader may think."""
+    unit, declared = recipe.data.unit, recipe.data.public_size
+    large_epsilon = (
+        f"An epsilon above {LARGE_EPSILON:g} promises hardly anything for one {unit}: whoever "
+        "knows all the others may be nearly sure whether it was used."
+    )
+    large_delta = (
+        f"Delta {recipe.privacy.delta:g} is above one in {declared:,}, the declared number of "
+        f"{unit}s: a method that publishes one of them at random would keep that promise."
+    )
+    told = {
+        PERSONS: facts["persons"] and unit == "record",
+        large_epsilon: recipe.privacy.epsilon > LARGE_EPSILON and recipe.mode == "certified",
+        large_delta: recipe.privacy.delta * declared > 1,
+    }
+    return tuple(text for text, holds in told.items() if holds)
 
 
 def training_warnings(recipe: Recipe, facts: Facts, paid: int) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.public.drift import Drift
 from stillroom.vocabulary import Integers, Sanitised
 
 Weights = npt.NDArray[np.float32]
@@ -80,7 +81,7 @@ class Descent:
         self._average_from = average_from
         self._sum = np.zeros((classes, features))
         self._steps = 0
-        self._gradients = np.zeros((classes, features))
+        self.drift = Drift(classes * features)
         self._averaged = 0
         self._public_gradient = public_gradient
         self._public_share = public_share if public_gradient is not None else 0.0
@@ -95,7 +96,7 @@ class Descent:
     def step(self, noisy: Sanitised[Integers]) -> None:
         """One step against a noisy gradient sum."""
         gradient = noisy.value.reshape(self.weights.shape) * self._scale
-        self._gradients += noisy.value.reshape(self.weights.shape)
+        self.drift.add(noisy.value)
         if self._public_gradient is not None and self._public_share:
             public = self._public_gradient(self.weights)
             gradient = self._public_share * public + (1 - self._public_share) * gradient
@@ -108,17 +109,6 @@ class Descent:
     def _move(self, gradient: npt.NDArray[np.floating]) -> None:
         self._velocity = self._momentum * self._velocity + gradient
         self.weights = (self.weights - self._rate * self._velocity).astype(np.float32)
-
-    def signal(self, sigma: float) -> float:
-        """How far all sums together are from noise alone, in standard deviations.
-
-        Noise cancels over the steps and gradients add up. It is computed from sanitised sums, so
-        that noticing a model that does not learn is free.
-        """
-        if not self._steps:
-            return 0.0
-        energy = (self._gradients**2).sum() / (self._steps * sigma**2)
-        return float((energy - self.weights.size) / np.sqrt(2 * self.weights.size))
 
     def result(self) -> Weights:
         """The final weights: the average where one was asked for, else the last."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
+from stillroom.public.drift import Drift
 from stillroom.vocabulary import Integers, Sanitised
 
 Weights = npt.NDArray[np.float32]
@@ -78,13 +79,13 @@ class NetworkDescent:
         self._public_share = public_share
         self._velocity = np.zeros(start.shape)
         self._average = self.weights.astype(np.float64)
-        self._gradients = np.zeros(start.shape)
+        self.drift = Drift(start.size)
         self._steps = 0
 
     def step(self, noisy: Sanitised[Integers]) -> None:
         """One step against a noisy gradient sum, and the public gradient where there is one."""
         noisy_sum = noisy.value.reshape(self.weights.shape)
-        self._gradients += noisy_sum
+        self.drift.add(noisy.value)
         gradient = noisy_sum * self._scale
         if self._public_gradient is not None:
             exact = self._public_gradient(self.weights).reshape(self.weights.shape)
@@ -96,17 +97,6 @@ class NetworkDescent:
             # De et al. 2022: a slow average would otherwise remember the start for too long.
             kept = min(self._ema, (1 + self._steps) / (10 + self._steps))
             self._average = kept * self._average + (1 - kept) * self.weights
-
-    def signal(self, sigma: float) -> float:
-        """How far all sums together are from noise alone, in standard deviations.
-
-        As `Descent.signal`: computed from sanitised sums, so noticing a network that does not
-        learn is free. The more weights a network has, the longer it takes to show.
-        """
-        if not self._steps:
-            return 0.0
-        energy = (self._gradients**2).sum() / (self._steps * sigma**2)
-        return float((energy - self.weights.size) / np.sqrt(2 * self.weights.size))
 
     def result(self) -> Weights:
         """The final weights: the average where one was asked for, else the last."""

@@ -156,7 +156,7 @@ def totals(certificate: Mapping[str, Any]) -> str:
             "<br>".join(
                 f"{entry['epsilon']:g} at {entry['delta']:g}: {text(entry['reason'])}"
                 for entry in data["budgets"]
-                if entry["for"] == total["for"]
+                if entry["for"] == total["for"] and entry["epsilon"] is not None
             ),
         )
         for total in data["totals"]
@@ -167,6 +167,11 @@ def totals(certificate: Mapping[str, Any]) -> str:
         f"<p>This release and all before it on the same data, {data['blocks']} "
         f"block{'s' if data['blocks'] != 1 else ''} in all, when the card was made.</p>",
         table(head, rows),
+        *(
+            f"<p>A budget for {text(entry['for'])} was taken back: {text(entry['reason'])}</p>"
+            for entry in data["budgets"]
+            if entry["epsilon"] is None
+        ),
         "" if data["blocks"] == 1 else ADAPTIVE,
     )
 

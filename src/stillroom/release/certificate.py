@@ -107,7 +107,7 @@ def completed(
     blocks = [_completed_block(block) for block in stated["blocks"]]
     noise = sorted({block["noise"] for block in blocks})
     valid = noise == ["os"]
-    told = data_set.completed(stated["data_set"], blocks, figures)
+    told = data_set.completed(stated["data_set"], blocks, figures, pair.unit)
     unproven = {Pair.parse(text) for text in stated["unproven"]} | data_set.unproven(told)
     lines = fold(line for block in blocks for line in _reserved(block))
     guarantees = guaranteed(lines, delta, unproven, figures, void=not valid)

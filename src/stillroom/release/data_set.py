@@ -6,21 +6,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stillroom.errors import DoesNotVerify
+from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Ledger, mechanism_from_json
 from stillroom.gate.accounting import fold, price
 from stillroom.gate.events import REPEATABLE, Event, Line, lines_from_json, lines_to_json
 from stillroom.gate.ledger import Head
 from stillroom.gate.ledger.budget import share_spent
 from stillroom.gate.ledger.ledger import FROM_CONTENT, GIVEN
+from stillroom.gate.ledger.promises import Promises, check_reason
 from stillroom.gate.ledger.store import canonical
 from stillroom.release.figures import Figures
 from stillroom.release.files import spelled
-from stillroom.vocabulary import CHANGED_RECORD, Budget, Pair
+from stillroom.vocabulary import CHANGED_RECORD, Budget, Pair, Unit
 
 
 def stated(ledger: Ledger) -> dict[str, Any]:
     """What only the ledger knows: its name, its head, its budgets and all its events."""
+    fixed = ledger.store.last("kind = 'unit'")
+    # Budgets that lapsed with another unit, before anything was paid, promise nothing.
+    since = 0 if fixed is None else fixed.seq
     return {
         "ledger": ledger.id,
         "ids": FROM_CONTENT if ledger.ids_from_content else GIVEN,
@@ -30,15 +34,16 @@ def stated(ledger: Ledger) -> dict[str, Any]:
         "budgets": [
             {
                 "for": row.body["pair"],
-                **{key: row.body[key] for key in ("epsilon", "delta", "reason")},
+                # One that was taken back has neither.
+                **{key: row.body.get(key) for key in ("epsilon", "delta", "reason")},
             }
-            for row in ledger.store.rows("kind = 'budget'")
+            for row in ledger.store.rows("kind IN ('budget', 'unset') AND seq > ?", (since,))
         ],
     }
 
 
 def completed(
-    body: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]], figures: Figures
+    body: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]], figures: Figures, unit: Unit
 ) -> dict[str, Any]:
     """The whole of `data_set`, its totals priced.
 
@@ -46,6 +51,7 @@ def completed(
         body: what `stated` says.
         blocks: the release's own blocks, as the certificate says them.
         figures: how prices are found.
+        unit: whom the ledger protects.
 
     Raises:
         DoesNotVerify: the release is not part of what the data set has paid for.
@@ -67,7 +73,7 @@ def completed(
     every: Counter[Event] = Counter(dict(lines))
     if not own <= every or (len(numbers) == kept["blocks"] and own != every):
         raise _unfit("its events do not contain those of the release")
-    return {**kept, "totals": _totals(kept, lines, figures)}
+    return {**kept, "totals": _totals(kept, lines, figures, unit)}
 
 
 def events_of(block: Mapping[str, Any]) -> list[Line]:
@@ -87,27 +93,35 @@ def unproven(body: Mapping[str, Any]) -> set[Pair]:
 
 
 def _totals(
-    body: Mapping[str, Any], lines: Sequence[Line], figures: Figures
+    body: Mapping[str, Any], lines: Sequence[Line], figures: Figures, unit: Unit
 ) -> list[dict[str, Any]]:
     """One total for each budget in force; earlier budgets and reasons stay in `budgets` (L9)."""
-    newest: dict[Pair, Budget] = {}
+    promises = Promises(unproven=unproven(body))
+    promises.set_unit(unit)
     for entry in body["budgets"]:
-        pair = Pair.parse(entry["for"])
-        newest[pair] = Budget(entry["epsilon"], entry["delta"], pair)
-        if pair in unproven(body) or set(entry) != {"for", "epsilon", "delta", "reason"}:
-            raise _unfit("a budget is set for what cannot be promised, or is no budget")
-        if not isinstance(entry["reason"], str) or not entry["reason"].strip():
-            raise _unfit("a budget has no reason")
+        if set(entry) != {"for", "epsilon", "delta", "reason"}:
+            raise _unfit("a budget is no budget")
+        try:
+            check_reason(entry["reason"])
+            pair = Pair.parse(entry["for"])
+            if entry["epsilon"] is None and entry["delta"] is None:
+                promises.unset(pair)
+            else:
+                promises.set(Budget(entry["epsilon"], entry["delta"], pair))
+        except BadInput as error:
+            raise _unfit(error.what) from None
+    if promises.own_budget is None:
+        raise _unfit("it has no budget of its own")
     return [
         {
-            "for": str(pair),
+            "for": str(budget.pair),
             "delta": budget.delta,
             "budget": budget.epsilon,
             "spent": spelled(figures.total(cost, budget.delta, single=body["blocks"] == 1)),
-            "share": spelled(figures.share(pair, share_spent(cost.curve, budget))),
+            "share": spelled(figures.share(budget.pair, share_spent(cost.curve, budget))),
         }
-        for pair, budget in sorted(newest.items())
-        for cost in [price(lines, pair)]
+        for budget in promises.budgets
+        for cost in [price(lines, budget.pair)]
     ]
 
 

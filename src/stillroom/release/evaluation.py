@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from stillroom.errors import BadInput
 from stillroom.gate import NoisyCounts, mechanism_from_json
+from stillroom.randomness import uniforms
 
 SURELY = 5
 """Standard deviations of its noise that a noisy total must exceed before an accuracy is told."""
@@ -19,6 +23,11 @@ RECORDS = {
     False: "test part, declared public: exact",
 }
 """Which records were counted, by whether they are protected."""
+
+GUESSING = 0.01
+"""How often a model that learnt from noise alone may pass for one that is better than guessing."""
+ORDERS = 10_000
+"""Orders of the classes that are tried where there are too many to try all."""
 
 Table = Sequence[Sequence[int]]
 
@@ -61,6 +70,28 @@ def noise_in(table: Table, sigma: Fraction | None) -> float | None:
     classes, total = len(table), sum(sum(row) for row in table)
     squares = classes * (1 - accuracy) ** 2 + classes * (classes - 1) * accuracy**2
     return float(sigma) * math.sqrt(squares) / total
+
+
+def better_than_guessing(table: Table) -> bool:
+    """Whether so many right answers are unlikely for a model that learnt from noise alone.
+
+    To such a model all classes are alike, whatever the records are: had they stood in another order
+    when its noise was drawn, its answers would stand in that order. So the right answers are
+    compared with those under other orders of the columns; noise on the counts has no order either.
+    With fewer than five classes no table is that unlikely, and the best one is enough: a model that
+    learnt from noise alone then passes once in two (2 classes), 6 (3) or 24 (4).
+
+    >>> better_than_guessing([[9, 1], [0, 10]]), better_than_guessing([[1, 9], [10, 0]])
+    (True, False)
+    """
+    counts, classes = np.array(table), len(table)
+    if math.factorial(classes) <= ORDERS:
+        orders = np.array(list(itertools.permutations(range(classes))))
+    else:
+        drawn = uniforms(0, "orders of classes", size=(ORDERS, classes)).argsort(axis=1)
+        orders = np.concatenate([np.arange(classes)[None], drawn])
+    right = counts[np.arange(classes), orders].sum(axis=1)
+    return bool((right >= right[0]).mean() <= max(GUESSING, 1 / len(orders)))
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,8 @@ class Made:
             raise _unfit(f"unknown mode {self.mode!r}", f"use one of: {', '.join(MODES)}")
         if self.tuning not in TUNING:
             raise _unfit(f"unknown tuning {self.tuning!r}", f"use one of: {', '.join(TUNING)}")
+        if self.unit is not self.ledger.promises.unit:
+            raise _unfit(f"the ledger does not protect each {self.unit}", "use the ledger's unit")
         if self.model.outputs != len(self.classes):
             raise _unfit(
                 f"the model gives {self.model.outputs} scores a record, there are "

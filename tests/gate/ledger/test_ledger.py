@@ -20,6 +20,7 @@ from stillroom.gate import (
     Gate,
     GaussianAnswers,
     Ledger,
+    NoisyCounts,
     NoisyVotes,
     RandomisedResponse,
     renyi,
@@ -149,7 +150,7 @@ def test_ids_from_content_promise_nothing_for_a_changed_record(tmp_path):
     made = Ledger.create(tmp_path / "l.sqlite", ids=["sha256:ab-0", "sha256:cd-0"], purpose="audit")
     assert made.ids_from_content
     changed = Pair.parse("record/change")
-    with pytest.raises(BadInput, match="nothing can be promised"):
+    with pytest.raises(BadInput, match="no block of this ledger can meet"):
         made.set_budget(Budget(1.0, 1e-5, changed), reason="a test")
     made.set_budget(Budget(1.0, 1e-5), reason="a test")
     Gate(made, ids=["sha256:ab-0"]).reserve(VOTES, 1)
@@ -220,9 +221,14 @@ def test_what_another_ledger_protects_is_known(ledger, tmp_path):
     assert not other.recognises([IDS[0]])
     assert not other.protects(["new"])
     assert not other.protects([])
-    audit = Ledger.create(tmp_path / "audit.sqlite", ids=["a1"], purpose="audit")
-    assert audit.protects(["a1"])
-    assert not audit.protects([IDS[0]])
+
+
+@pytest.mark.parametrize("purpose", ["benchmark", "audit"])
+def test_what_a_release_protects_is_public_for_no_other_purpose(ledger, tmp_path, purpose):
+    other = Ledger.create(tmp_path / "other.sqlite", ids=["a1"], purpose=purpose)
+    assert other.protects(["a1"])
+    assert other.protects([IDS[0]])
+    assert not other.protects(["new"])
 
 
 def test_a_lost_key_stops_everything(ledger):
@@ -245,6 +251,14 @@ def test_a_budget_needs_a_reason_and_leaves_a_row(ledger):
     rows = list(ledger.store.rows("kind = 'budget'"))
     assert [row.body["epsilon"] for row in rows] == [1.0, 2.0]
     assert ledger.budgets() == [Budget(2.0, 1e-5)]
+
+
+def test_a_second_block_that_does_not_fit_is_told_which_figure_is_short(ledger):
+    """Alone it costs 0.995 and would fit the budget of 1; behind a block of next to nothing not."""
+    gate = Gate(ledger, ids=IDS)
+    gate.reserve(NoisyVotes(5, 3, 4000), 1)
+    with pytest.raises(BudgetExhausted, match=r"0\.0% of its allowance .* needs 1\d\d\.\d% of it"):
+        gate.reserve(VOTES, 57)
 
 
 def test_a_block_that_does_not_fit_draws_nothing(ledger):
@@ -280,11 +294,13 @@ def test_blocks_add_up_and_never_pass_the_budget(ledger):
 
 
 def test_every_budget_must_hold(ledger):
-    ledger.set_budget(Budget(5.0, 1e-5, Pair.parse("person/add-or-remove")), reason="persons")
+    ledger.set_budget(Budget(0.3, 1e-5, Pair.parse("record/change")), reason="changes")
     gate = Gate(ledger, ids=IDS)
-    with pytest.raises(BudgetExhausted, match="epsilon inf"):
-        gate.reserve(VOTES, 1)  # nothing is proven for persons
-    gate.reserve(NoisyVotes(5, 3, 40, Unit.PERSON), 1)
+    counts = NoisyCounts(sigma=8, width=3)
+    assert price(counts.lines(1), RECORD).epsilon(1e-5) < 1
+    with pytest.raises(BudgetExhausted, match="record/change"):
+        gate.reserve(counts, 1)
+    gate.reserve(NoisyCounts(sigma=40, width=3), 1)
 
 
 def test_a_raised_budget_lets_more_in(ledger):

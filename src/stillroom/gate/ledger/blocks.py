@@ -80,14 +80,28 @@ class PricedBlock:
             return
         if fits(self._total(budget.pair, before), samples + self._samples, budget):
             return
-        used = share_spent(before.get(budget.pair, renyi.INFINITE), budget)
         raise BudgetExhausted(
             f"the block (epsilon {alone:.4g} by itself) does not fit the budget of epsilon "
-            f"{budget.epsilon:g} at delta {budget.delta:g}, of which {min(1.0, used):.0%} is spent",
+            f"{budget.epsilon:g} at delta {budget.delta:g}: {self._short(budget, before, first)}",
             where=where,
             why=f"the promise for {budget.pair} would be broken; nothing was drawn",
             remedy="ask for fewer answers or more noise (stillroom plan), or raise the budget with "
             "a reason (stillroom ledger budget set)",
+        )
+
+    def _short(self, budget: Budget, before: Totals, first: bool) -> str:
+        """Which figure is too small, in words."""
+        if budget.pair not in self._prices:
+            return f"what it draws proves nothing for {budget.pair}"
+        if first:
+            return "it costs more than that"
+        used = share_spent(before.get(budget.pair, renyi.INFINITE), budget)
+        needed = share_spent(self._prices[budget.pair].curve, budget)
+        if used + needed <= 1:
+            return "it draws more noise samples than delta has room for"
+        return (
+            f"{min(1.0, used):.1%} of its allowance at the Renyi order that adds up blocks is "
+            f"spent, and this block needs {needed:.1%} of it, more than its epsilon alone suggests"
         )
 
     def body(self, before: Totals, samples: int) -> dict[str, Any]:

@@ -24,9 +24,10 @@ from stillroom.gate.ledger import draws, members
 from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish
 from stillroom.gate.ledger.budget import Totals, share_spent, totals_from_json
 from stillroom.gate.ledger.known import KnownLedgers, rolled_back
+from stillroom.gate.ledger.promises import KINDS, Promises, check_reason
 from stillroom.gate.ledger.store import Head, Store, broken
 from stillroom.gate.mechanisms import mechanism_from_json
-from stillroom.vocabulary import CHANGED_RECORD, RECORD, Budget, Integers, Pair, check_delta
+from stillroom.vocabulary import CHANGED_RECORD, Budget, Integers, Pair, Unit, check_delta
 
 GIVEN, FROM_CONTENT = "given", "from content"
 """Where the ids of a ledger's records come from."""
@@ -88,6 +89,7 @@ class Ledger:
         persons: Iterable[str] | None = None,
         purpose: Purpose | str = Purpose.RELEASE,
         ids_from_content: bool = False,
+        unit: Unit | str = Unit.RECORD,
     ) -> Ledger:
         """A new ledger for these records, of which there may be none yet.
 
@@ -98,6 +100,7 @@ class Ledger:
             purpose: release, benchmark or audit.
             ids_from_content: whether ids are made from the records' content; found by itself where
                 one of these ids is.
+            unit: whom it protects; fixed with the first block.
 
         Raises:
             WrongData: some records already belong to a known release ledger.
@@ -111,6 +114,7 @@ class Ledger:
             "ledger": os.urandom(16).hex(),
             "purpose": str(purpose),
             "ids": FROM_CONTENT if made else GIVEN,
+            "unit": str(Unit(unit)),
         }
         key_file = members.key_path(path)
         # A creation that was cut off leaves a key without a ledger; it serves as well as a new one.
@@ -211,7 +215,8 @@ class Ledger:
     def protects(self, ids: Iterable[str]) -> bool:
         """Whether this ledger, or another for release, answers for one of these records."""
         records = [str(i) for i in ids]
-        return self.recognises(records) or (self._known is not None and self._known.holds(records))
+        # Also for a benchmark: what a release promised to protect is public nowhere in this home.
+        return self.recognises(records) or KnownLedgers().holds(records)
 
     def admit(self, ids: Iterable[str], persons: Iterable[str] | None = None) -> None:
         """Accept a data set that may have gained and lost records since last time (L1).
@@ -242,45 +247,58 @@ class Ledger:
 
     # -- budgets ----------------------------------------------------------------------------
 
-    def set_budget(self, budget: Budget, reason: str) -> None:
-        """Set or change a budget; the row, with its reason, stays for ever (L9).
+    @property
+    def promises(self) -> Promises:
+        """Whom this ledger protects, and its budgets in force."""
+        paid = self._store.last("kind = 'block'") is not None
+        return Promises(self._store.rows(f"kind IN {KINDS}"), self.unproven, paid=paid)
+
+    def fix_unit(self, unit: Unit | str) -> None:
+        """Protect this unit; where another was named and nothing is paid yet, a row says so.
 
         Raises:
-            BadInput: the reason is missing or cannot be printed in one line, or nothing can ever
-                be promised for this unit and relation.
+            BadInput: blocks were paid for another unit.
         """
-        if not reason.strip() or not reason.strip().isprintable():
-            raise BadInput(
-                "a budget needs a reason, in one line of plain text",
-                where="reason",
-                why="whoever reads the certificate must see why it was set or raised",
-                remedy="say in a few words what the budget is for",
-            )
-        if budget.pair in self.unproven:
-            raise BadInput(
-                f"nothing can be promised for {budget.pair} here",
-                where="pair",
-                why="ids are made from content, so a changed record is another record",
-                remedy="name a column of ids, or set a budget for record/add-or-remove",
-            )
         with self._change():
+            promises, unit = self.promises, Unit(unit)
+            if unit is not promises.unit:
+                promises.set_unit(unit)
+                self._store.append("unit", {"unit": str(unit)})
+
+    def set_budget(self, budget: Budget, reason: str) -> None:
+        """Set or raise a budget; the row, with its reason, stays for ever (L9).
+
+        Raises:
+            BadInput: the reason is missing or cannot be printed in one line, no block of this
+                ledger can meet the budget, or the ledger's own would be lowered.
+        """
+        reason = check_reason(reason)
+        with self._change():
+            self.promises.set(budget)
             self._store.append(
                 "budget",
                 {
                     "pair": str(budget.pair),
                     "epsilon": budget.epsilon,
                     "delta": budget.delta,
-                    "reason": reason.strip(),
+                    "reason": reason,
                 },
             )
 
+    def unset_budget(self, pair: Pair, reason: str) -> None:
+        """Take back a budget that is not the ledger's own; later certificates print the reason.
+
+        Raises:
+            BadInput: there is no such budget, it is the ledger's own, or the reason is missing.
+        """
+        reason = check_reason(reason)
+        with self._change():
+            self.promises.unset(pair)
+            self._store.append("unset", {"pair": str(pair), "reason": reason})
+
     def budgets(self) -> list[Budget]:
-        """The budgets in force, one a pair."""
-        newest: dict[Pair, Budget] = {}
-        for row in self._store.rows("kind = 'budget'"):
-            pair = Pair.parse(row.body["pair"])
-            newest[pair] = Budget(row.body["epsilon"], row.body["delta"], pair)
-        return [newest[pair] for pair in sorted(newest)]
+        """The budgets in force, one per pair."""
+        return self.promises.budgets
 
     def totals(self) -> Totals:
         """The Renyi losses of all blocks so far, for each pair they are finite for."""
@@ -326,22 +344,23 @@ class Ledger:
 
     # -- reserve, draw, commit --------------------------------------------------------------
 
-    def refuse_without_budget(self, pair: Pair = RECORD) -> None:
+    def refuse_without_budget(self, epsilon: float = 1.0) -> None:
         """Say early, before long work, that nothing can be drawn.
 
         Args:
-            pair: what a budget is needed for.
+            epsilon: what is about to be spent, for the hint.
 
         Raises:
-            BadInput: no budget is set.
+            BadInput: the ledger's own budget is not set.
         """
-        if not self.budgets():
+        promises = self.promises
+        if promises.own_budget is None:
             raise BadInput(
-                "no budget is set for this data",
+                f"no budget is set for this data, for {promises.own}",
                 where=str(self.path),
                 why="without one nobody has decided how much may be told about these records",
-                remedy=f"stillroom ledger budget set {self.path} --epsilon 1 --reason '...'"
-                + ("" if pair == RECORD else f" --for {pair}"),
+                remedy=f"stillroom ledger budget set {self.path} --epsilon {epsilon:g} "
+                "--reason '...'",
             )
 
     def reserve(
@@ -364,7 +383,7 @@ class Ledger:
             BadInput: no budget is set.
             BudgetExhausted: the block does not fit; nothing was drawn.
         """
-        self.refuse_without_budget(_for_whom(wishes))
+        self.refuse_without_budget()
         budgets = self.budgets()
         # Priced before the file is locked: other processes need not wait for arithmetic.
         block = PricedBlock(wishes, noise, [b.delta for b in budgets], self.unproven)
@@ -423,12 +442,6 @@ class Ledger:
     def recall(self, key: str) -> tuple[int, int, Integers] | None:
         """The block, draw and answers stored under a cache key, if any (L7)."""
         return draws.recall(self._store, key)
-
-
-def _for_whom(wishes: Sequence[Wish]) -> Pair:
-    """What a budget is needed for: single records where the wishes speak of them."""
-    pairs = set.intersection(*(set(mechanism.sensitivity.bounds) for mechanism, _ in wishes))
-    return RECORD if RECORD in pairs or not pairs else min(pairs)
 
 
 def _purpose(purpose: Purpose | str) -> Purpose:

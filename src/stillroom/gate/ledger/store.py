@@ -52,7 +52,7 @@ _GUARDS = "".join(
     for verb in ("UPDATE", "DELETE")
 )
 
-DATED = ("open", "budget", "block")
+DATED = ("open", "unit", "budget", "unset", "block")
 """Rows that tell their day. No other row tells a time: a step takes as long as its batch (K10)."""
 
 

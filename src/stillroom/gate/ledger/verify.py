@@ -20,6 +20,7 @@ from stillroom.gate.ledger.blocks import ALL_PAIRS
 from stillroom.gate.ledger.budget import fits, totals_from_json
 from stillroom.gate.ledger.known import rolled_back
 from stillroom.gate.ledger.ledger import GIVEN, Ledger
+from stillroom.gate.ledger.promises import Promises
 from stillroom.gate.ledger.store import Head, Row, broken, canonical, row_hash
 from stillroom.gate.mechanisms import mechanism_from_json
 from stillroom.vocabulary import CHANGED_RECORD, RECORD, Budget, Guarantee, Pair
@@ -113,18 +114,19 @@ def _verify_rows(rows: Iterable[Row], where: str) -> None:
     drawn: dict[tuple[int, int], int] = {}
     open_draws: dict[int, Row] = {}
     totals = dict.fromkeys(ALL_PAIRS, renyi.NOTHING)
-    budgets: dict[Pair, Budget] = {}
+    promises = Promises()
     for row in rows:
         if row.kind == "open" and row.body["ids"] != GIVEN:
             unproven = {str(CHANGED_RECORD)}
-        elif row.kind == "budget":
-            pair = Pair.parse(row.body["pair"])
-            budgets[pair] = Budget(row.body["epsilon"], row.body["delta"], pair)
-        elif row.kind == "block":
+            promises = Promises(unproven={CHANGED_RECORD})
+        promises.follow(row)
+        if row.kind == "block":
+            if promises.own_budget is None:
+                raise broken(where, row.seq, "a block was paid for without a budget")
             if unproven & {*row.body["epsilon"], *map(str, totals_from_json(row.body["totals"]))}:
                 raise broken(where, row.seq, "a price is stated for what cannot be promised")
             totals = _check_block(row, totals, where)
-            _check_budgets(row, totals, budgets.values(), first=not blocks, where=where)
+            _check_budgets(row, totals, promises.budgets, first=not blocks, where=where)
             blocks[row.seq] = row
         elif row.kind == "draw":
             wish = row.body["wish"]

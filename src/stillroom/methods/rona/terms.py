@@ -12,7 +12,7 @@ from stillroom.methods.terms import (
     Terms,
     linear_about,
     linear_knowledge,
-    person_warnings,
+    promise_warnings,
     training_warnings,
 )
 from stillroom.release.controls import BASE, Claim, Control
@@ -74,7 +74,7 @@ def _teacher_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
         claim=_headline(recipe),
         controls=_compared(recipe, _UNTAUGHT, _TEACHER),
         teacher=linear_about(recipe),
-        warnings=(*person_warnings(recipe, facts), *training_warnings(recipe, facts, paid)),
+        warnings=(*promise_warnings(recipe, facts), *training_warnings(recipe, facts, paid)),
     )
 
 
@@ -86,7 +86,7 @@ def _ensemble_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
         claim=_headline(recipe),
         controls=_compared(recipe, _LARGER),
         teacher=f"network `{_part(recipe).auxiliary}`",
-        warnings=(*person_warnings(recipe, facts), *_ended_early(recipe, facts, paid)),
+        warnings=(*promise_warnings(recipe, facts), *_ended_early(recipe, facts, paid)),
         facts=frozenset({"persons", "public records"}),
     )
 
@@ -104,7 +104,7 @@ def _plain_terms(recipe: Recipe, facts: Facts, paid: int) -> Terms:
         claim=Claim(claimed, claim_of(plan, public, delta)),
         controls=_compared(recipe, _AUXILIARY, *more),
         teacher=f"network `{make_of(recipe)}`",
-        warnings=(*person_warnings(recipe, facts), *([early] if calls < total else [])),
+        warnings=(*promise_warnings(recipe, facts), *([early] if calls < total else [])),
         facts=frozenset({"persons", "public records", "calls"}),
     )
 
