@@ -84,7 +84,7 @@ def test_ledger_show_and_budget(ledger):
     shown = json.loads(stillroom("ledger", "show", ledger, "--json"))
     assert shown["purpose"] == "release"
     assert shown["blocks"][0]["wishes"] == [
-        {"mechanism": "noisy-votes", "reserved": 3, "drawn": 1, "lost": 0}
+        {"mechanism": "noisy-votes", "reserved": 3, "drawn": 1, "lost": 0, "open": 0}
     ]
     assert shown["budgets"][0]["spent"] == shown["blocks"][0]["epsilon"]
     assert "noisy-votes" in stillroom("ledger", "show", ledger)
@@ -175,6 +175,37 @@ def test_demo(tmp_path):
     stillroom("demo", "-o", tmp_path / "file" / "demo", code=2)
 
 
+def test_a_draw_in_progress_is_not_shown_as_lost(ledger):
+    opened = Ledger.open(ledger)
+    (number,) = (row.seq for row in opened.store.rows("kind = 'block'"))
+    opened.begin_draw(number, 0, (VOTES, 3), 1)
+    (block,) = json.loads(stillroom("ledger", "show", ledger, "--json"))["blocks"]
+    assert {key: block["wishes"][0][key] for key in ("drawn", "lost", "open")} == {
+        "drawn": 2,
+        "lost": 0,
+        "open": 1,
+    }
+    assert f"block {number}: the last draw is at work" in stillroom("ledger", "show", ledger)
+    opened.begin_draw(number, 0, (VOTES, 3), 1)  # whoever draws the next one gave up the one before
+    (block,) = json.loads(stillroom("ledger", "show", ledger, "--json"))["blocks"]
+    assert (block["wishes"][0]["lost"], block["wishes"][0]["open"]) == (1, 1)
+
+
+def test_one_forgotten_flag_does_not_stop_a_ledger_of_persons(tmp_path):
+    path = tmp_path / "l.sqlite"
+    Ledger.create(path, ids=["a"], persons=["p"], unit="person")
+    said = stillroom("ledger", "budget", "set", path, "--epsilon", 2, "--reason", "no flag")
+    assert "budget for person/add-or-remove: epsilon 2" in said
+    wrong = ("ledger", "budget", "set", path, "--epsilon", 2, "--reason", "x", "--for")
+    assert "it protects each person" in stillroom(*wrong, "record/add-or-remove", code=2)
+    stillroom(*wrong, "person/change")
+    unset = ("ledger", "budget", "unset", path, "--reason", "not promised", "--for")
+    assert "cannot be taken back" in stillroom(*unset, "person/add-or-remove", code=2)
+    assert "no budget for person/change any more" in stillroom(*unset, "person/change")
+    shown = json.loads(stillroom("ledger", "budget", "show", path, "--json"))
+    assert [line["for"] for line in shown] == ["person/add-or-remove"]
+
+
 def test_release_from_the_command_line(tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(
@@ -231,7 +262,7 @@ def test_interrupting_ends_130_and_the_same_command_goes_on(tmp_path):
     )
     shown = json.loads(stillroom("ledger", "show", ledger, "--json"))
     assert shown["blocks"][0]["wishes"] == [
-        {"mechanism": "gaussian-sum", "reserved": 60, "drawn": 60, "lost": 1}
+        {"mechanism": "gaussian-sum", "reserved": 60, "drawn": 60, "lost": 1, "open": 0}
     ]
 
 

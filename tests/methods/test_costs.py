@@ -86,6 +86,37 @@ def test_a_dry_run_of_a_linear_layer_prints_seconds(tmp_path, quick, capsys):
     assert facts["draws"] == {"gaussian-sum": 16}
 
 
+def planned_at(tmp_path, capsys, epsilon, *, json_too=True):
+    file = tmp_path / "recipe.toml"
+    file.write_text(
+        "[data]\nsource = 'digits'\npublic_size = 1440\ntest_is_public = true\n"
+        f"[training]\nsteps = 1\nrate = 1\n[privacy]\nepsilon = {epsilon}\n"
+    )
+    show_cost(file, json=json_too)
+    return file, capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [650, 10**5])
+def test_a_dry_run_says_what_it_does_not_know(tmp_path, capsys, width):
+    """At 66 the tables' error counts, and it depends on a size that the recipe does not tell."""
+    file, out = planned_at(tmp_path, capsys, 66)
+    planned = json.loads(out)
+    certified = cost_of(read(file)[0], classes=10, width=width).epsilon
+    assert planned["epsilon"] < certified <= planned["epsilon_at_most"]
+
+
+def test_where_sizes_matter_a_dry_run_prints_a_range(tmp_path, capsys, monkeypatch):
+    file, out = planned_at(tmp_path, capsys, 3)
+    planned = json.loads(out)
+    certified = cost_of(read(file)[0], classes=10, width=650).epsilon
+    assert planned["epsilon"] == planned["epsilon_at_most"] == certified
+    monkeypatch.setattr("stillroom.cli.release.SIZES_MATTER_FROM", 1.0)
+    _, out = planned_at(tmp_path, capsys, 3, json_too=False)
+    assert "to 3.000" in out
+    assert "depends on how many weights" in out
+
+
 PERSONS = """
 [data]
 source = "digits"

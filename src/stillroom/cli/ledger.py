@@ -65,6 +65,9 @@ def show_ledger(opened: Ledger) -> None:
         ("block", "reserved", "drawn", "lost", "epsilon", "noise"),
         rows,
     )
+    opened_now = [b["block"] for b in summary["blocks"] if any(w["open"] for w in b["wishes"])]
+    for block in opened_now:
+        typer.echo(f"block {block}: the last draw is at work, or lost if its run was cut off")
 
 
 def _show_budgets(budgets: list[dict[str, Any]]) -> None:
@@ -140,11 +143,14 @@ def _wish(place: int, wish: dict[str, Any], rows: list[Any]) -> dict[str, Any]:
 
     draws = [r for r in rows if r.kind == "draw" and r.body["wish"] == place]
     commits = [r for r in rows if r.kind == "commit"]
+    # A run draws one after another: the last row of a block, and no other, may be at work still.
+    at_work = sum(r.body["count"] for r in draws if r is rows[-1])
     return {
         "mechanism": wish["mechanism"],
         "reserved": wish["count"],
         "drawn": sum(r.body["count"] for r in draws),
-        "lost": lost_draws([*draws, *commits]),
+        "lost": lost_draws([*draws, *commits]) - at_work,
+        "open": at_work,
     }
 
 

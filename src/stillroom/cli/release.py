@@ -7,6 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+SIZES_MATTER_FROM = 30.0
+"""From such an epsilon on, the error of the sampling tables is not negligible: it is weighed by
+e^epsilon and grows with the number of weights, which a recipe alone does not tell."""
+
 RecipeFile = Annotated[Path, typer.Argument(help="The recipe, a TOML file.", metavar="RECIPE")]
 
 
@@ -139,6 +143,8 @@ def show_cost(recipe_file: Path, json: bool) -> None:
 
     recipe, _ = read(recipe_file)
     cost = cost_of(recipe, classes=10)
+    sizes_matter = cost.multiplier is not None and cost.epsilon > SIZES_MATTER_FROM
+    most = max(cost.epsilon, recipe.privacy.epsilon) if sizes_matter else cost.epsilon
     linear = recipe.method == "direct"
     a_step = seconds_a_step(recipe) if linear else None
     seconds = None if a_step is None else float(f"{a_step * recipe.training.steps:.2g}")
@@ -148,6 +154,7 @@ def show_cost(recipe_file: Path, json: bool) -> None:
         draws[mechanism.name] += count
     facts = {
         "epsilon": spelled(cost.epsilon),
+        "epsilon_at_most": spelled(most),
         "delta": recipe.privacy.delta,
         "noise_multiplier": scale,
         "draws": dict(draws),
@@ -160,7 +167,10 @@ def show_cost(recipe_file: Path, json: bool) -> None:
         f"{recipe_file}: nothing was read but the recipe, nothing drawn",
         ("what", "value"),
         [
-            ("certified epsilon", shown(cost.epsilon, 3)),
+            (
+                "certified epsilon",
+                shown(cost.epsilon, 3) + (f" to {shown(most, 3)}" if sizes_matter else ""),
+            ),
             ("delta", f"{recipe.privacy.delta:g}"),
             ("noise over clip", "given by the recipe" if scale is None else f"{scale:g}"),
             *((f"draws of {name}", count) for name, count in draws.items()),
@@ -168,3 +178,5 @@ def show_cost(recipe_file: Path, json: bool) -> None:
             *_claim(recipe),
         ],
     )
+    if sizes_matter:
+        typer.echo("Which one depends on how many weights the model has: the fewer, the larger.")
