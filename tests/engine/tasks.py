@@ -38,7 +38,8 @@ def train_and_look(number):
 
     result = train(number)
     born_with = Path("/proc/self/environ").read_bytes().split(b"\0")
-    quiet = {b"OMP_NUM_THREADS=1", b"OMP_WAIT_POLICY=PASSIVE"} <= set(born_with)
+    wished = {b"OMP_NUM_THREADS=1", b"OMP_WAIT_POLICY=PASSIVE", b"ORT_DISABLE_TELEMETRY=1"}
+    quiet = wished <= set(born_with)
     return {
         **result,
         "seen: pid": np.array(os.getpid()),
@@ -59,6 +60,13 @@ def count_slowly(diary, number):
     result = count(diary, number)
     time.sleep(0 if number < 2 else 60)
     return result
+
+
+def compute_for_ever(witness, number):
+    """Says that it began, and holds the pipe open for as long as it lives."""
+    os.write(os.open(witness, os.O_WRONLY), b"x")
+    while True:
+        number += 1
 
 
 def die_once(marker, number):
