@@ -23,6 +23,8 @@ ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
     # Threads that wait must sleep: spinning ones take the cores from the other workers.
     "OMP_WAIT_POLICY": "PASSIVE",
+    # Machines of a cluster are told as this one is: no package reports to its makers.
+    "ORT_DISABLE_TELEMETRY": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
     # What ray will do in future anyway; until then it warns about it at every start.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
