@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from stillroom.cli.signals import CODES, INTERRUPTED, Ended, end_on_signals, farewell
+from stillroom.cli.signals import CODES, code_of, end_on_signals, farewell
 
 INTERNAL_FAULT = 1
 
@@ -20,10 +20,11 @@ def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     try:
         code = _run(arguments)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except Ended as end:
-        code = end.code
+    except (KeyboardInterrupt, SystemExit) as end:
+        signalled = code_of(end)
+        if signalled is None:
+            raise
+        code = signalled
     if code in CODES:
         print(farewell(arguments, code), file=sys.stderr)
     return code

@@ -17,10 +17,8 @@ GRACE = 20.0
 """Seconds that workers and scratch folders are given to end; then the process ends without."""
 
 
-class Ended(SystemExit):
-    """A signal asked this process to end."""
-
-    code: int
+_heard: list[int] = []
+"""The signals that asked this process to end; a library may change the exception on its way."""
 
 
 def end_on_signals() -> None:
@@ -41,7 +39,15 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
     for each in _ENDING:
         # Told once more, it ends at once.
         signal.signal(each, signal.SIG_DFL)
-    raise Ended(128 + number)
+    _heard.append(number)
+    raise SystemExit(128 + number)
+
+
+def code_of(end: BaseException) -> int | None:
+    """The exit code for what ended a command, if that was a signal."""
+    if _heard:
+        return 128 + _heard[0]
+    return INTERRUPTED if isinstance(end, KeyboardInterrupt) else None
 
 
 def _insist(heard: int) -> None:
