@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -46,6 +47,23 @@ def train_and_look(number):
         "seen: born quiet": np.array(quiet),
         "seen: torch threads": np.array(sys.modules["torch"].get_num_threads()),
         "seen: threads": np.array([pool["num_threads"] for pool in threadpool_info()]),
+    }
+
+
+def listeners(_):
+    """The ports that some process of this network listens on for other machines."""
+    lines = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]
+    ]
+    listening = [place.split(":") for _, place, _, state, *_ in lines if state == "0A"]
+    loopback = re.compile("0100007F|0{24}01000000|0{16}FFFF00000100007F")
+    return {
+        "reachable": np.array(
+            [int(port, 16) for host, port in listening if not loopback.fullmatch(host)],
+            dtype=np.int64,
+        )
     }
 
 

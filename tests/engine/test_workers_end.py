@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import select
 import signal
@@ -16,6 +17,7 @@ LIMIT = 60
 
 COMPUTING = """
 import sys
+witness, kind = sys.argv[1:]
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
 from functools import partial
 from engine import tasks
@@ -23,16 +25,14 @@ from stillroom.engine import Engine, Unit, run_all
 
 def compute():
     run_all(
-        partial(tasks.compute_for_ever, sys.argv[1]),
+        partial(tasks.compute_for_ever, witness),
         [Unit("a", 0), Unit("b", 0)],
-        engine=Engine("loky", workers=2),
+        engine=Engine(kind, workers=2),
     )
 """
 LIBRARY = COMPUTING + "compute()\n"
 COMMAND = (
-    COMPUTING
-    + "from stillroom import cli; cli._run = lambda words: compute()\n"
-    + "sys.argv[2:] = []; cli.main()\n"
+    COMPUTING + "from stillroom import cli; cli._run = lambda words: compute()\n" + "cli.main()\n"
 )
 
 ENDS = {
@@ -44,14 +44,24 @@ ENDS = {
 }
 
 
+KINDS = [
+    ("loky", "joblib"),
+    pytest.param("ray", "ray", marks=pytest.mark.slow),
+    pytest.param("dask", "distributed", marks=pytest.mark.slow),
+]
+
+
 @pytest.mark.parametrize(("code", "strike", "blow", "ends"), ENDS.values(), ids=ENDS)
-def test_all_workers_end(code, strike, blow, ends, tmp_path):
+@pytest.mark.parametrize(("kind", "package"), KINDS)
+def test_all_workers_end(kind, package, code, strike, blow, ends, tmp_path):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
     witness = tmp_path / "witness"
     os.mkfifo(witness)
     reader = os.open(witness, os.O_RDONLY | os.O_NONBLOCK)
     options = {"env": with_tests(), "stderr": subprocess.PIPE, "text": True}
     try:
-        with started(code, witness, **options) as process:
+        with started(code, witness, kind, **options) as process:
             for _ in range(2):
                 assert next_word(reader) == b"x"
             strike(process.pid, blow)

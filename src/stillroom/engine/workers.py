@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from stillroom.engine import clusters
-from stillroom.engine.clusters import ENVIRONMENT, not_installed
+from stillroom.engine.clusters import ENVIRONMENT, environment, not_installed
 from stillroom.errors import BadInput
 
 Kind = Literal["serial", "loky", "ray", "dask"]
@@ -83,21 +83,6 @@ def one_thread() -> Iterator[None]:
                 torch.set_num_threads(before)
 
 
-@contextmanager
-def _environment() -> Iterator[None]:
-    """What workers inherit: it must be there before they start, as torch reads it once."""
-    before = {name: os.environ.get(name) for name in ENVIRONMENT}
-    os.environ.update(ENVIRONMENT)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
 def stream(
     engine: Engine,
     workers: int | None,
@@ -105,7 +90,8 @@ def stream(
     calls: Iterable[tuple[Any, ...]],
 ) -> Generator[Any]:
     """What the function gives for each call, as soon as it is there, in any order."""
-    with _environment():
+    # It must be there before workers start, as torch reads it once.
+    with environment(ENVIRONMENT):
         if engine.kind == "serial":
             for call in calls:
                 yield function(*call)
