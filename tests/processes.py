@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 """First line of a child that is to be interrupted.
@@ -19,6 +20,12 @@ A suite started in the background of a shell script, or by some runners, has SIG
 children inherit that, and Python then leaves the signal ignored. The handler set here also gives
 the child's own workers the usual behaviour: only "ignored" survives the start of a program.
 """
+
+
+def with_tests() -> dict[str, str]:
+    """This environment, in which children find the modules of the tests as well."""
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -38,13 +39,31 @@ def train_and_look(number):
 
     result = train(number)
     born_with = Path("/proc/self/environ").read_bytes().split(b"\0")
-    quiet = {b"OMP_NUM_THREADS=1", b"OMP_WAIT_POLICY=PASSIVE"} <= set(born_with)
+    wished = {b"OMP_NUM_THREADS=1", b"OMP_WAIT_POLICY=PASSIVE", b"ORT_DISABLE_TELEMETRY=1"}
+    quiet = wished <= set(born_with)
     return {
         **result,
         "seen: pid": np.array(os.getpid()),
         "seen: born quiet": np.array(quiet),
         "seen: torch threads": np.array(sys.modules["torch"].get_num_threads()),
         "seen: threads": np.array([pool["num_threads"] for pool in threadpool_info()]),
+    }
+
+
+def listeners(_):
+    """The ports that some process of this network listens on for other machines."""
+    lines = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]
+    ]
+    listening = [place.split(":") for _, place, _, state, *_ in lines if state == "0A"]
+    loopback = re.compile("0100007F|0{24}01000000|0{16}FFFF00000100007F")
+    return {
+        "reachable": np.array(
+            [int(port, 16) for host, port in listening if not loopback.fullmatch(host)],
+            dtype=np.int64,
+        )
     }
 
 
@@ -59,6 +78,13 @@ def count_slowly(diary, number):
     result = count(diary, number)
     time.sleep(0 if number < 2 else 60)
     return result
+
+
+def compute_for_ever(witness, number):
+    """Says that it began, and holds the pipe open for as long as it lives."""
+    os.write(os.open(witness, os.O_WRONLY), b"x")
+    while True:
+        number += 1
 
 
 def die_once(marker, number):

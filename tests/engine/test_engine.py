@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from engine import tasks
-from processes import started
+from processes import started, with_tests
 from stillroom import engine as engines
 from stillroom.engine import Engine, Unit, run_all
 from stillroom.errors import BadInput, WrongData
@@ -107,7 +107,7 @@ def test_a_cluster_gives_the_same_bits_and_the_same_errors(kind, package, alone,
         pytest.skip(f"{package} is not installed")
     done = subprocess.run(
         [sys.executable, "-c", CLUSTER, kind, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env=with_tests(),
         capture_output=True,
         text=True,
         check=False,
@@ -262,8 +262,7 @@ BLOWS = {
 def test_a_run_that_was_stopped_goes_on(strike, blow, tmp_path):
     diary, kept, second = tmp_path / "diary", tmp_path / "r", tmp_path / "second diary"
     diary.touch()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    with started(STOPPED, tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
+    with started(STOPPED, tmp_path, env=with_tests(), stderr=subprocess.DEVNULL) as process:
         limit = time.monotonic() + 120
         # The first two are on disk and the next two have begun: the blow falls in the middle.
         while len(list(kept.glob("*.safetensors"))) < 2 or len(diary.read_text().split()) < 4:

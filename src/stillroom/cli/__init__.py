@@ -5,17 +5,32 @@ from __future__ import annotations
 import os
 import sys
 
-INTERRUPTED = 130
+from stillroom.cli.signals import CODES, code_of, end_on_signals, farewell
+
 INTERNAL_FAULT = 1
 
 
 def main() -> None:
     """Run `stillroom`; every way it can end has its exit code."""
+    end_on_signals()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
+    try:
+        code = _run(arguments)
+    except (KeyboardInterrupt, SystemExit) as end:
+        signalled = code_of(end)
+        if signalled is None:
+            raise
+        code = signalled
+    if code in CODES:
+        print(farewell(arguments, code), file=sys.stderr)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     import click
 
     from stillroom.cli.app import app
@@ -23,15 +38,12 @@ def run(arguments: list[str]) -> int:
 
     try:
         result = app(args=arguments, prog_name="stillroom", standalone_mode=False)
-        code = result if isinstance(result, int) else 0
     except StillroomError as error:
         _explain(error)
         return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        code = INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -40,20 +52,24 @@ def run(arguments: list[str]) -> int:
         # The message of a foreign exception may quote data, so only its kind and place are shown.
         if os.environ.get("STILLROOM_TRACEBACK"):
             raise
-        place = fault.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "unknown"
-        print(
-            f"error: internal fault ({type(fault).__name__})\n  where: {where}\n"
-            "  what to do: report it; STILLROOM_TRACEBACK=1 shows the whole trace, which may "
-            "quote data",
-            file=sys.stderr,
-        )
+        # A file that ends too early is no wish to abort, though typer takes it for one.
+        _tell_fault(fault.__cause__ or fault if isinstance(fault, click.Abort) else fault)
         return INTERNAL_FAULT
-    if code == INTERRUPTED:
-        print("Interrupted. What was drawn stays charged; the ledger is true.", file=sys.stderr)
-    return code
+    # Typer turns Ctrl-C into a code of its own, which is the same one.
+    return result if isinstance(result, int) else 0
+
+
+def _tell_fault(fault: BaseException) -> None:
+    place = fault.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "unknown"
+    print(
+        f"error: internal fault ({type(fault).__name__})\n  where: {where}\n"
+        "  what to do: report it; STILLROOM_TRACEBACK=1 shows the whole trace, which may "
+        "quote data",
+        file=sys.stderr,
+    )
 
 
 def _explain(error: object) -> None:

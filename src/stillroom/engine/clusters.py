@@ -8,13 +8,17 @@ this one.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
+import signal
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from stillroom.errors import BadInput
@@ -23,11 +27,28 @@ ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
     # Threads that wait must sleep: spinning ones take the cores from the other workers.
     "OMP_WAIT_POLICY": "PASSIVE",
+    # Machines of a cluster are told as this one is: no package reports to its makers.
+    "ORT_DISABLE_TELEMETRY": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
     # What ray will do in future anyway; until then it warns about it at every start.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 """What workers must be born with."""
+
+
+@contextmanager
+def environment(wished: Mapping[str, str]) -> Iterator[None]:
+    """What processes inherit that are started meanwhile."""
+    before = {name: os.environ.get(name) for name in wished}
+    os.environ.update(wished)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
@@ -44,11 +65,44 @@ def ray(address: str | None, workers: int | None) -> Iterator[Any]:
             settings |= {"num_cpus": workers, "include_dashboard": False, "_temp_dir": scratch}
             # Local workers find what this process finds, such as a model of one's own.
             born_with["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+            born_with["HOME"] = str(Path.home())
         try:
-            package.init(address, runtime_env={"env_vars": born_with}, **settings)
+            alone = _for_this_machine_alone(scratch) if address is None else nullcontext()
+            with _own_sigterm(), alone:
+                package.init(address, runtime_env={"env_vars": born_with}, **settings)
+            if address is None and package.util.get_node_ip_address() != "127.0.0.1":
+                raise _reachable()
             yield package
         finally:
             package.shutdown()
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Ray takes the signal over when it starts, and would end the process with code 1."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _for_this_machine_alone(scratch: str) -> Iterator[None]:
+    """Ray, started meanwhile, listens on the loopback and asks no host outside.
+
+    By itself it listens on every address of the machine, and asks the hosts of three clouds where
+    it runs, for its usage statistics and also where these are off.
+    """
+    Path(scratch, "ray_bootstrap_config.yaml").write_text("{}\n", encoding="utf-8")
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    try:
+        with environment({"HOME": scratch}):
+            yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def ray_stream(
@@ -84,12 +138,14 @@ def dask(address: str | None, workers: int | None) -> Iterator[Any]:
         "host": "127.0.0.1",
         # Keys for this cluster only: other users of the machine can reach the port as well.
         "security": True,
+        # What a worker logs about a failure can quote data; the failure itself comes back anyway.
+        "silence_logs": logging.CRITICAL,
     }
     # A worker that is killed is reported at once: who started it decides what to do.
-    settings = {"distributed.scheduler.allowed-failures": 0}
+    settings: dict[str, object] = {"distributed.scheduler.allowed-failures": 0}
     with (
-        importlib.import_module("dask").config.set(settings),
         _scratch() as scratch,
+        importlib.import_module("dask").config.set(settings | {"temporary-directory": scratch}),
         client(local_directory=scratch, **local) as connected,
     ):
         yield connected
@@ -129,6 +185,16 @@ def not_installed(package: str, extra: str) -> BadInput:
         where="engine",
         why="this engine is made of it",
         remedy=f"pip install 'stillroom[{extra}]', or use the engine serial",
+    )
+
+
+def _reachable() -> BadInput:
+    return BadInput(
+        "ray listens for other machines",
+        where="engine",
+        why="whoever reaches its ports can read the records and run code here",
+        remedy="use the engine loky, the ray that stillroom's constraints name, or a cluster of "
+        "your own by its address",
     )
 
 

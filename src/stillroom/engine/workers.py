@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, get_args
 
 from stillroom.engine import clusters
-from stillroom.engine.clusters import ENVIRONMENT, not_installed
+from stillroom.engine.clusters import ENVIRONMENT, environment, not_installed
 from stillroom.errors import BadInput
 
 Kind = Literal["serial", "loky", "ray", "dask"]
+
+WATCH = 1.0
+"""Seconds after which a worker whose parent was killed has noticed."""
 
 
 @dataclass(frozen=True)
@@ -76,21 +83,6 @@ def one_thread() -> Iterator[None]:
                 torch.set_num_threads(before)
 
 
-@contextmanager
-def _environment() -> Iterator[None]:
-    """What workers inherit: it must be there before they start, as torch reads it once."""
-    before = {name: os.environ.get(name) for name in ENVIRONMENT}
-    os.environ.update(ENVIRONMENT)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
 def stream(
     engine: Engine,
     workers: int | None,
@@ -98,7 +90,8 @@ def stream(
     calls: Iterable[tuple[Any, ...]],
 ) -> Generator[Any]:
     """What the function gives for each call, as soon as it is there, in any order."""
-    with _environment():
+    # It must be there before workers start, as torch reads it once.
+    with environment(ENVIRONMENT):
         if engine.kind == "serial":
             for call in calls:
                 yield function(*call)
@@ -125,12 +118,37 @@ def _loky_stream(
         parallel = Parallel(
             n_jobs=workers or -1, return_as="generator_unordered", batch_size=1, max_nbytes=None
         )
+        jobs = (delayed(_in_worker)(os.getpid(), function, *call) for call in calls)
+        finished = False
         try:
-            with closing(parallel(delayed(function)(*call) for call in calls)) as results:
+            with closing(parallel(jobs)) as results:
                 yield from results
+            finished = True
         finally:
-            # Idle workers would stay for minutes, with the records they were given.
-            get_reusable_executor(reuse=True).shutdown(wait=True)
+            # Idle workers would stay for minutes, with the records they were given; busy ones
+            # work on what nobody waits for any more.
+            get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=not finished)
+
+
+def _in_worker(parent: int, function: Callable[..., Any], *call: Any) -> Any:
+    """Call the function in a process that ends with the one that asked."""
+    if os.getpid() != parent:
+        _end_with(parent)
+    return function(*call)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """Watch the parent from now on: killed, it cannot end its workers any more."""
+
+    def watch() -> None:
+        # An orphan gets another parent. A signal of the kernel's would come when the thread
+        # ends that started the worker, and not every system has one.
+        while os.getppid() == parent:
+            time.sleep(WATCH)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def deaths(engine: Engine) -> tuple[type[Exception], ...]:
