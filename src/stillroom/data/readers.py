@@ -186,7 +186,8 @@ def read_csv(
                     kept.append(cells[place[role]])
     x = np.array(numbers).reshape(len(labels), len(features))
     persons = tuple(texts["persons"]) if person is not None else None
-    return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path))
+    columns = tuple(header[i] for i in features)
+    return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path), columns)
 
 
 def _column(header: list[str], wanted: str, where: str) -> int:

@@ -84,9 +84,9 @@ def save(
             why="runs and ledgers that use it would silently see other records",
             remedy="choose another name, or say that it may be replaced (--replace)",
         )
-    if len({(part.classes, part.shape) for part in parts.values()}) != 1:
+    if len({(part.classes, part.shape, part.columns) for part in parts.values()}) != 1:
         raise BadInput(
-            "the parts differ in their classes or in the shape of their records",
+            "the parts differ in their classes or in the shape or columns of their records",
             where=name,
             remedy="save them under two names",
         )
@@ -96,12 +96,14 @@ def save(
             if dataset.persons is not None:
                 arrays["persons"] = dataset.persons
             np.savez_compressed(folder / f"{part}.npz", **arrays)
-        meta = {
+        meta: dict[str, Any] = {
             "version": VERSION,
             "format": "npz",
             "classes": next(iter(parts.values())).classes,
             "parts": list(parts),
         }
+        if (columns := next(iter(parts.values())).columns) is not None:
+            meta["columns"] = columns
         (folder / META).write_text(json.dumps(meta, indent=1) + "\n")
     return target
 
@@ -213,6 +215,8 @@ def _imported(name: str, root: Path) -> Parts:
         meta = json.loads((folder / META).read_text())
         known = meta["version"] == VERSION and meta["format"] == "npz"
         parts, classes = list(meta["parts"]), tuple(meta["classes"])
+        named = meta.get("columns")
+        columns = None if named is None else tuple(named)
     except (OSError, ValueError, KeyError, TypeError):
         known = False
     if not known:
@@ -222,7 +226,8 @@ def _imported(name: str, root: Path) -> Parts:
             remedy=f"import it again: `stillroom data import FILE --name {name} --replace`",
         )
     return {
-        part: with_changes(read_npz(folder / f"{part}.npz", classes), name=name) for part in parts
+        part: with_changes(read_npz(folder / f"{part}.npz", classes), name=name, columns=columns)
+        for part in parts
     }
 
 
