@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from hostile.harness import Case
 from hostile.making import Document, certificate, forged, with_files
+from stillroom.gate import (
+    GaussianSum,
+    LaplaceCounts,
+    Mechanism,
+    NoisyVotes,
+    RandomisedResponse,
+)
+from stillroom.gate.accounting import fold
+from stillroom.gate.events import lines_to_json
+from stillroom.release.data_set import events_of
 from stillroom.release.files import to_bytes
+from stillroom.vocabulary import Unit
+
+RECORDS = Unit.RECORD
 
 ENDLESS = "1e999999999"
 DIGITS = "9" * 100_000
@@ -71,6 +85,54 @@ def _set(path: tuple[str | int, ...], value: Any):
 
     return change
 
+
+def _drawn(mechanism: Mechanism, count: int):
+    """All of it fits together but the prices, which have to be computed to find that out."""
+
+    def change(document: Document) -> None:
+        block = document["blocks"][0]
+        wish = {"mechanism": mechanism.describe(), "reserved": count, "drawn": 0, "lost": 0}
+        block["wishes"][0] = wish
+        for name in ("reserved", "drawn", "lost"):
+            block[name] = sum(own[name] for own in block["wishes"])
+        lines = fold(events_of(block))
+        document["events"] = document["data_set"]["events"] = lines_to_json(lines)
+
+    return change
+
+
+def _summed(rate: Fraction, multiplier: Fraction) -> GaussianSum:
+    """Noise of `multiplier` times the largest norm, on a fine grid."""
+    return GaussianSum(multiplier * 10**6, 5, 10**12, rate)
+
+
+TINY = Fraction(1, 2**190)
+PRICES = [
+    *(
+        _case(f"{count:.0e} votes", _drawn(NoisyVotes(5, 3, 2000), count), "cost")
+        for count in (10**6, 10**7, 10**9, 10**12, 2**62)
+    ),
+    *(
+        _case(
+            f"{count:.0e} sums of a sample of 1e-6",
+            _drawn(_summed(rate, Fraction(3)), count),
+            "cost",
+        )
+        for rate in (Fraction(1, 10**6),)
+        for count in (10**6, 10**9, 10**12)
+    ),
+    _case("a sample of next to nothing", _drawn(_summed(TINY, Fraction(1, 10)), 1), "cost"),
+    _case("many of them", _drawn(_summed(TINY, Fraction(1, 10)), 10**6), "cost"),
+    _case("more of them", _drawn(_summed(TINY, Fraction(1, 3)), 10**12), "cost"),
+    _case("next to no noise", _drawn(NoisyVotes(5, 3, Fraction(1, 10**50)), 10), "cost"),
+    _case("a count that moves by 1e15", _drawn(LaplaceCounts(2**49, 1, 2**49), 10), "cost"),
+    _case("1e9 counts", _drawn(LaplaceCounts(10**9, 3, 1), 10**9), "cost"),
+    _case("2^62 coordinates", _drawn(GaussianSum(2**50, 2**62, 2**90), 10), "cost"),
+    _case("2^60 classes", _drawn(RandomisedResponse(2**60, Fraction(1, 2), RECORDS), 10), "cost"),
+    _case(
+        "1e9 answers", _drawn(RandomisedResponse(2, Fraction(501, 1000), RECORDS), 10**9), "cost"
+    ),
+]
 
 NUMBERS = [
     *(_case(f"sigma {text[:12]}", _wish(sigma=text)) for text in (ENDLESS, DIGITS, "1/0", "-4")),
@@ -183,4 +245,4 @@ FILES = [
     _case("nested 40 deep within a fact", _set(("facts", "learnt"), _nested(40))),
 ]
 
-CASES = [*NUMBERS, *TYPES, *FILES]
+CASES = [*PRICES, *NUMBERS, *TYPES, *FILES]

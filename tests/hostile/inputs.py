@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from hostile.harness import Case
-from hostile.making import FEATURES, bundle, certificate, sparse, write_csv
+from hostile.making import COLUMNS, FEATURES, bundle, certificate, sparse, write_csv
 from methods.forging import forge
 
 ROWS = [[*range(FEATURES), 1], [*range(FEATURES), 2]]
-COLUMNS = [f"f{i}" for i in range(FEATURES)]
 
 
 def header(text: str, version: int = 1, size: int | None = None, body: bytes = b"") -> bytes:

@@ -31,10 +31,12 @@ name = "pixels"
 full_scale = 16
 [training]
 steps = 3
+rate = 1
 [privacy]
 epsilon = 3
 """
 FEATURES = 12
+COLUMNS = [f"f{i}" for i in range(FEATURES)]
 Document = dict[str, Any]
 
 
@@ -44,7 +46,7 @@ def honest() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="stillroom-hostile-"))
     random = np.random.default_rng(3)
     rows = [[*random.integers(0, 17, FEATURES), i % 3] for i in range(150)]
-    write_csv(folder / "scans.csv", [f"f{i}" for i in range(FEATURES)], rows)
+    write_csv(folder / "scans.csv", COLUMNS, rows)
     (folder / "recipe.toml").write_text(RECIPE)
     before = os.environ.get("STILLROOM_HOME")
     os.environ["STILLROOM_HOME"] = str(folder / "home")

@@ -55,16 +55,18 @@ def _limit_memory(beside: int) -> None:
 
 
 def _serve() -> None:
-    answers = sys.stdout.buffer
-    opening = receive(sys.stdin.buffer)
-    if opening is None:
-        return
-    model = opening[1][0]
+    asks, answers = sys.stdin.buffer, sys.stdout.buffer
+    receive(asks)
     try:
         import onnxruntime
     except ImportError:
         send(answers, {"missing": True})
         return
+    send(answers, {})
+    opening = receive(asks)
+    if opening is None:
+        return
+    model = opening[1][0]
     # Where there is no such limit, only the time is bounded.
     with suppress(OSError, ValueError):
         _limit_memory(3 * len(model))
@@ -72,12 +74,18 @@ def _serve() -> None:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            model,
+            options,
+            providers=["CPUExecutionProvider"],
+            # It would run parts of the model before anybody asks.
+            disabled_optimizers=["ConstantFolding"],
+        )
     except Exception as error:
         send(answers, {"fault": type(error).__name__})
         return
     send(answers, {})
-    while (asked := receive(sys.stdin.buffer)) is not None:
+    while (asked := receive(asks)) is not None:
         head, (records,) = asked
         x = np.frombuffer(records, dtype=np.float32).reshape(head["shape"])
         try:

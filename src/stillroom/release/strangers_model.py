@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from types import TracebackType
@@ -17,9 +18,12 @@ from stillroom.release import runner
 from stillroom.release.graph import check_graph
 
 SECONDS = 5.0
-"""For a batch, beside `SECONDS_PER_RECORD`; starting the process has `SECONDS_TO_START`."""
+"""For a batch, beside `SECONDS_PER_RECORD`."""
 SECONDS_PER_RECORD = 1.0
-SECONDS_TO_START = 60.0
+SECONDS_TO_OPEN = 20.0
+"""For reading the model."""
+SECONDS_TO_START = 120.0
+"""For loading ONNX Runtime, of which the model knows nothing yet."""
 
 
 class StrangersModel:
@@ -51,18 +55,18 @@ class StrangersModel:
             stderr=subprocess.DEVNULL,
         )
         try:
-            head, _ = self._ask({}, content, seconds=SECONDS_TO_START)
+            head, _ = self._ask({}, b"", seconds=SECONDS_TO_START)
+            if "missing" in head:
+                raise BadInput(
+                    "ONNX Runtime is not installed",
+                    where="onnxruntime",
+                    why="it runs the bundle's model",
+                    remedy="pip install 'stillroom[train]'",
+                )
+            self._ask({}, content, seconds=SECONDS_TO_OPEN)
         except BaseException:
             self.close()
             raise
-        if "missing" in head:
-            self.close()
-            raise BadInput(
-                "ONNX Runtime is not installed",
-                where="onnxruntime",
-                why="it runs the bundle's model",
-                remedy="pip install 'stillroom[train]'",
-            )
 
     def __enter__(self) -> StrangersModel:
         return self
@@ -79,7 +83,8 @@ class StrangersModel:
         """End the process."""
         self._child.kill()
         for stream in (self._child.stdin, self._child.stdout):
-            if stream is not None:
+            assert stream is not None
+            with suppress(OSError):  # what could not be sent any more
                 stream.close()
         self._child.wait()
 
