@@ -82,6 +82,25 @@ def test_too_much_memory_is_refused_and_the_next_batch_is_not_lost():
                 own.run(X)
 
 
+def test_a_large_model_gets_fewer_records_at_once():
+    """Every record takes 4 MB, and 256 of them more than there is room for."""
+    nodes = [
+        helper.make_node("Tile", ["x", "often"], ["wide"]),
+        helper.make_node("ReduceSum", ["wide", "last"], ["sum"], keepdims=1),
+        helper.make_node("MatMul", ["x", "w"], ["small"]),
+        helper.make_node("Add", ["small", "sum"], ["logits"]),
+        SCORES[1],
+    ]
+    sizes = [_tensor("often", [1, 100_000], np.int64), _tensor("last", [1], np.int64)]
+    content = model(nodes, [WEIGHTS, *sizes]).SerializeToString()
+    with StrangersModel(content, PLACE, CLASSES) as own:
+        logits, labels = own.run(np.zeros((256, FEATURES), dtype=np.float32))
+        assert own._together < 256
+    assert logits.shape == (256, CLASSES)
+    assert not logits.any()
+    assert labels.tolist() == [0] * 256
+
+
 def test_a_process_that_died_is_noticed():
     with StrangersModel(model().SerializeToString(), PLACE, CLASSES) as own:
         own._child.kill()

@@ -69,7 +69,7 @@ def _serve() -> None:
     model = opening[1][0]
     # Where there is no such limit, only the time is bounded.
     with suppress(OSError, ValueError):
-        _limit_memory(3 * len(model))
+        _limit_memory(2 * len(model))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
