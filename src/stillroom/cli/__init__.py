@@ -19,7 +19,7 @@ def run(arguments: list[str]) -> int:
     import click
 
     from stillroom.cli.app import app
-    from stillroom.errors import StillroomError
+    from stillroom.errors import BadInput, StillroomError
 
     try:
         result = app(args=arguments, prog_name="stillroom", standalone_mode=False)
@@ -36,6 +36,9 @@ def run(arguments: list[str]) -> int:
         # Whoever read our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        _explain(_too_little_memory())
+        return BadInput.exit_code
     except Exception as fault:
         # The message of a foreign exception may quote data, so only its kind and place are shown.
         if os.environ.get("STILLROOM_TRACEBACK"):
@@ -54,6 +57,18 @@ def run(arguments: list[str]) -> int:
     if code == INTERRUPTED:
         print("Interrupted. What was drawn stays charged; the ledger is true.", file=sys.stderr)
     return code
+
+
+def _too_little_memory() -> Exception:
+    from stillroom.errors import BadInput
+
+    return BadInput(
+        "there is too little memory for this command",
+        where="memory",
+        why="records and models are held in it as a whole; what was drawn so far stays charged",
+        remedy="use fewer or smaller records, end other programs, or lift the limit on memory "
+        "(ulimit -v); the same command then goes on",
+    )
 
 
 def _explain(error: object) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
+from stillroom.extras import needed
 from stillroom.release.files import CERTIFICATE, ONNX
 from stillroom.release.manifest import parsed, read_files
 
@@ -76,15 +77,13 @@ def read_records(name_or_path: str, classes: tuple[str, ...]) -> npt.NDArray[Any
     Raises:
         BadInput: nothing is found, or it cannot be read.
     """
+    from stillroom.data.arrays import read_npy
     from stillroom.data.catalogue import KNOWN
     from stillroom.data.store import home, imported, load_parts
 
     path = Path(name_or_path)
     if path.suffix == ".npy" and path.is_file():
-        try:
-            x: npt.NDArray[Any] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError):
-            x = np.empty(0, dtype=object)
+        x = read_npy(path)
         if x.ndim < 2 or x.dtype.kind not in "biuf":
             raise BadInput(
                 "the file holds no array of numbers with one record a row",
@@ -103,7 +102,7 @@ def run_onnx(content: bytes, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels
     """Logits and labels by ONNX Runtime, on one thread.
 
     Raises:
-        BadInput: ONNX Runtime is not installed.
+        BadInput: ONNX Runtime is not installed, or cannot be loaded.
     """
     session = session_of(content)
     answers = [
@@ -118,17 +117,10 @@ def session_of(content: bytes) -> Any:
     """An ONNX file, ready to run on one thread.
 
     Raises:
-        BadInput: ONNX Runtime is not installed.
+        BadInput: ONNX Runtime is not installed, or cannot be loaded.
     """
-    try:
+    with needed("onnxruntime", where="predict", why="ONNX Runtime runs the bundle's model"):
         import onnxruntime
-    except ImportError:
-        raise BadInput(
-            "ONNX Runtime is not installed",
-            where="onnxruntime",
-            why="it runs the bundle's model",
-            remedy="pip install 'stillroom[train]'",
-        ) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
