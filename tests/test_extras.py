@@ -91,5 +91,5 @@ def test_too_little_memory_ends_a_command_clearly(
     monkeypatch.setattr("stillroom.data.store.load_parts", fail)
     assert run(["data", "show", "digits"]) == 2
     errors = capsys.readouterr().err
-    assert "too little memory" in errors
+    assert "not enough memory" in errors
     assert "what to do" in errors

@@ -30,45 +30,47 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as stop:
+        # click takes the end of any file for an interrupt.
+        if isinstance(stop.__cause__, EOFError):
+            return _fault(stop.__cause__)
         code = INTERRUPTED
+    except MemoryError:
+        _explain(
+            BadInput(
+                "there is not enough memory",
+                where=" ".join(arguments[:1]),
+                why="something could not be read or computed as a whole",
+                remedy="give smaller files, or use a machine with more memory",
+            )
+        )
+        return BadInput.exit_code
     except BrokenPipeError:
         # Whoever read our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except MemoryError:
-        _explain(_too_little_memory())
-        return BadInput.exit_code
     except Exception as fault:
-        # The message of a foreign exception may quote data, so only its kind and place are shown.
         if os.environ.get("STILLROOM_TRACEBACK"):
             raise
-        place = fault.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "unknown"
-        print(
-            f"error: internal fault ({type(fault).__name__})\n  where: {where}\n"
-            "  what to do: report it; STILLROOM_TRACEBACK=1 shows the whole trace, which may "
-            "quote data",
-            file=sys.stderr,
-        )
-        return INTERNAL_FAULT
+        return _fault(fault)
     if code == INTERRUPTED:
         print("Interrupted. What was drawn stays charged; the ledger is true.", file=sys.stderr)
     return code
 
 
-def _too_little_memory() -> Exception:
-    from stillroom.errors import BadInput
-
-    return BadInput(
-        "there is too little memory for this command",
-        where="memory",
-        why="records and models are held in it as a whole; what was drawn so far stays charged",
-        remedy="use fewer or smaller records, end other programs, or lift the limit on memory "
-        "(ulimit -v); the same command then goes on",
+def _fault(fault: BaseException) -> int:
+    """The message of a foreign exception may quote data, so only its kind and place are shown."""
+    place = fault.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "unknown"
+    print(
+        f"error: internal fault ({type(fault).__name__})\n  where: {where}\n"
+        "  what to do: report it; STILLROOM_TRACEBACK=1 shows the whole trace, which may "
+        "quote data",
+        file=sys.stderr,
     )
+    return INTERNAL_FAULT
 
 
 def _explain(error: object) -> None:

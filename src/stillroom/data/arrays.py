@@ -1,4 +1,4 @@
-"""Arrays in npy and npz files: what a header promises is checked before memory is set aside.
+"""Arrays in npz files: what a header promises is checked before memory is set aside.
 
 numpy's own reader believes the header, and fails on a damaged one in a dozen ways.
 """
@@ -67,7 +67,7 @@ class Arrays:
 @contextmanager
 def opened_npz(path: Path) -> Iterator[Arrays]:
     """The arrays of an npz file; all its faults become BadInput, and nothing is unpickled."""
-    with _plain_arrays(path, "an npz", "numpy.savez"), opened(path) as content:
+    with _plain_arrays(path), opened(path) as content:
         # The list of members is made as a whole when the file is opened.
         end = zipfile._EndRecData(content)  # type: ignore[attr-defined]
         if end is None or end[zipfile._ECD_SIZE] > MOST_MEMBERS:  # type: ignore[attr-defined]
@@ -76,24 +76,8 @@ def opened_npz(path: Path) -> Iterator[Arrays]:
             yield Arrays(archive, content)
 
 
-def read_npy(path: str | Path) -> npt.NDArray[Any]:
-    """Read the array of an npy file, plain or gzipped; never unpickles.
-
-    Raises:
-        BadInput: the file is no readable npy file of numbers or text.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     np.save(Path(folder) / "records.npy", np.eye(2))
-    ...     read_npy(Path(folder) / "records.npy").shape
-    (2, 2)
-    """
-    with _plain_arrays(Path(path), "an npy", "numpy.save"), opened(Path(path)) as content:
-        return _array(content, content)
-
-
 @contextmanager
-def _plain_arrays(path: Path, kind: str, save: str) -> Iterator[None]:
+def _plain_arrays(path: Path) -> Iterator[None]:
     try:
         yield
     except (BadInput, MemoryError):
@@ -101,14 +85,14 @@ def _plain_arrays(path: Path, kind: str, save: str) -> Iterator[None]:
     except Exception:
         # On a damaged file zipfile and numpy fail in a dozen ways; their messages may quote it.
         raise BadInput(
-            f"the file is not {kind} of plain arrays",
+            "the file is not an npz of plain arrays",
             where=str(path),
             why="Python objects in a file can run code when they are read",
-            remedy=f"save the arrays with {save}, as numbers or text",
+            remedy="save the arrays with numpy.savez, as numbers or text",
         ) from None
 
 
-def _array(stream: IO[bytes], content: Content, read: int = 0) -> npt.NDArray[Any]:
+def _array(stream: IO[bytes], content: Content, read: int) -> npt.NDArray[Any]:
     """The array of an npy stream, where `read` bytes of its file have been read before."""
     shape, by_columns, dtype = _header(stream)
     usable = dtype.kind in KINDS and dtype.itemsize > 0 and dtype.subdtype is None

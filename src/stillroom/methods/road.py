@@ -136,6 +136,7 @@ def release(
                 controls=controls,
                 claim=terms.claim,
                 unproven=unproven_by(recipe),
+                columns=split.sensitive.columns,
             )
             run.remember(ledger.head())
             tell("writing the bundle")
