@@ -35,17 +35,21 @@ Why it matters: they carry. What to do: pip install 'stillroom[train]'.
     try:
         yield
     except (ImportError, OSError) as fault:
-        if is_absent(package, fault):
-            what, remedy = "is not installed", f"pip install 'stillroom[{extra}]'"
-        else:
-            what = "is installed, but cannot be loaded"
-            remedy = (
-                f"look at what `python -c 'import {package}'` says: too little memory (a limit on "
-                "it?), or a library that is missing or of another version"
-            )
-        raise BadInput(
-            f"the package {package} {what}", where=where, why=why, remedy=remedy
-        ) from None
+        absent = is_absent(package, fault)
+        raise unloaded(package, where, why, absent=absent, extra=extra) from None
+
+
+def unloaded(package: str, where: str, why: str, *, absent: bool, extra: str = "train") -> BadInput:
+    """The refusal of what needs a package that is absent, or there and cannot be loaded."""
+    if absent:
+        what, remedy = "is not installed", f"pip install 'stillroom[{extra}]'"
+    else:
+        what = "is installed, but cannot be loaded"
+        remedy = (
+            f"look at what `python -c 'import {package}'` says: too little memory (a limit on "
+            "it?), or a library that is missing or of another version"
+        )
+    return BadInput(f"the package {package} {what}", where=where, why=why, remedy=remedy)
 
 
 def is_absent(package: str, fault: Exception) -> bool:

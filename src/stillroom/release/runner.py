@@ -62,8 +62,9 @@ def _serve() -> None:
     model = opening[1][0]
     try:
         import onnxruntime
-    except ImportError:
-        send(answers, {"missing": True})
+    except (ImportError, OSError) as fault:
+        absent = isinstance(fault, ModuleNotFoundError) and fault.name == "onnxruntime"
+        send(answers, {"unloaded": "absent" if absent else "broken"})
         return
     # Where there is no such limit, only the time is bounded.
     with suppress(OSError, ValueError):

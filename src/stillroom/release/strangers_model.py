@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.extras import unloaded
 from stillroom.release import runner
 from stillroom.release.graph import check_graph
 
@@ -55,14 +56,10 @@ class StrangersModel:
         except BaseException:
             self.close()
             raise
-        if "missing" in head:
+        if "unloaded" in head:
             self.close()
-            raise BadInput(
-                "ONNX Runtime is not installed",
-                where="onnxruntime",
-                why="it runs the bundle's model",
-                remedy="pip install 'stillroom[train]'",
-            )
+            absent = head["unloaded"] == "absent"
+            raise unloaded("onnxruntime", "predict", "it runs the bundle's model", absent=absent)
 
     def __enter__(self) -> StrangersModel:
         return self
