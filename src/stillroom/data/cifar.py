@@ -34,8 +34,8 @@ BATCHES = {
 }
 """Part -> the official names of its batches; the binary ones end in `.bin`."""
 
-MOST_OPCODES = 1_000_000
-"""A published batch has some ten thousand: a label or a file's name each."""
+MOST_OPCODES = 300_000
+"""A published batch has some forty thousand: a label or a file's name each."""
 
 Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
