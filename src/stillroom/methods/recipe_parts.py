@@ -278,7 +278,9 @@ class TeachersPart(Part):
     shard_cap: int = Field(
         ge=1, le=MOST, description="the most records of a shard; a public constant"
     )
-    ridge: float = Field(0.1, gt=0, le=LARGEST_RATE, description="penalty of a teacher's layer")
+    ridge: float = Field(
+        0.1, gt=0, le=LARGEST_RATE, description="penalty of a teacher's linear layer"
+    )
     votes: int = Field(
         500, ge=1, le=MOST_DRAWS, description="soft votes that are paid for, over all rounds"
     )
