@@ -31,7 +31,8 @@ LARGEST_INTEGER = 2**53
 """Beyond it a feature is no exact float64, and two different records would share an id."""
 
 MOST_CLASSES = 65536
-BLOCK = 4096
+BLOCK = 1 << 22
+"""Numbers that are hashed together, as float64: pictures of any size take 32 MiB at most."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -341,8 +342,10 @@ def _refuse_twins(ids: tuple[str, ...], where: str) -> None:
 def _content_ids(dataset: Dataset) -> Iterator[str]:
     seen: Counter[str] = Counter()
     persons = dataset.persons or ("",) * len(dataset)
-    for start in range(0, len(dataset), BLOCK):
-        rows = dataset.x[start : start + BLOCK].reshape(-1, int(np.prod(dataset.shape)))
+    width = int(np.prod(dataset.shape))
+    together = max(1, BLOCK // width)
+    for start in range(0, len(dataset), together):
+        rows = dataset.x[start : start + together].reshape(-1, width)
         # One number format for all files; adding 0 turns the other zero, -0.0, into 0.0.
         numbers = rows.astype("<f8") + 0.0
         for offset, row in enumerate(numbers):

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from stillroom.errors import BadInput
+from stillroom.extras import needed
 
 ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
@@ -122,21 +122,9 @@ def deaths(kind: str) -> tuple[type[Exception], ...]:
     return ()
 
 
-def not_installed(package: str, extra: str) -> BadInput:
-    """The refusal of an engine whose package is missing."""
-    return BadInput(
-        f"the package {package} is not installed",
-        where="engine",
-        why="this engine is made of it",
-        remedy=f"pip install 'stillroom[{extra}]', or use the engine serial",
-    )
-
-
 def _package(name: str) -> Any:
-    try:
+    with needed(name, where="engine", why="this engine is made of it", extra="cluster"):
         return importlib.import_module(name)
-    except ImportError:
-        raise not_installed(name, "cluster") from None
 
 
 @contextmanager

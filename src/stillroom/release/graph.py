@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from stillroom.errors import BadInput
+from stillroom.extras import needed
 
 OPERATORS = frozenset(
     (
@@ -70,15 +70,8 @@ def check_graph(content: bytes) -> None:
 
 
 def _parsed(content: bytes) -> Any:
-    try:
+    with needed("onnx", where="predict", why="it shows what a bundle's model does before it runs"):
         import onnx
-    except ImportError:
-        raise BadInput(
-            "onnx is not installed",
-            where="onnx",
-            why="it shows what a bundle's model does before it is run",
-            remedy="pip install 'stillroom[train]'",
-        ) from None
     try:
         return onnx.load_model_from_string(content)
     except Exception:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
+from stillroom.extras import needed
 from stillroom.release.files import CERTIFICATE, ONNX
 from stillroom.release.manifest import does_not, parsed, read_files
 from stillroom.release.model_file import columns_of, shape_and_classes
@@ -153,7 +154,7 @@ def run_onnx(content: bytes, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels
     """Logits and labels of one's own model, by ONNX Runtime, on one thread.
 
     Raises:
-        BadInput: ONNX Runtime is not installed.
+        BadInput: ONNX Runtime is not installed, or cannot be loaded.
     """
     session = session_of(content)
     answers = [
@@ -168,17 +169,10 @@ def session_of(content: bytes) -> Any:
     """An ONNX file, ready to run on one thread.
 
     Raises:
-        BadInput: ONNX Runtime is not installed.
+        BadInput: ONNX Runtime is not installed, or cannot be loaded.
     """
-    try:
+    with needed("onnxruntime", where="predict", why="ONNX Runtime runs the bundle's model"):
         import onnxruntime
-    except ImportError:
-        raise BadInput(
-            "ONNX Runtime is not installed",
-            where="onnxruntime",
-            why="it runs the bundle's model",
-            remedy="pip install 'stillroom[train]'",
-        ) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -59,8 +59,9 @@ def _serve() -> None:
     receive(asks)
     try:
         import onnxruntime
-    except ImportError:
-        send(answers, {"missing": True})
+    except (ImportError, OSError) as fault:
+        absent = isinstance(fault, ModuleNotFoundError) and fault.name == "onnxruntime"
+        send(answers, {"unloaded": "absent" if absent else "broken"})
         return
     send(answers, {})
     opening = receive(asks)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.extras import unloaded
 from stillroom.release import runner
 from stillroom.release.graph import check_graph
 
@@ -65,13 +66,10 @@ class StrangersModel:
         )
         try:
             head, _ = self._ask({}, b"", seconds=SECONDS_TO_START)
-            if "missing" in head:
-                raise BadInput(
-                    "ONNX Runtime is not installed",
-                    where="onnxruntime",
-                    why="it runs the bundle's model",
-                    remedy="pip install 'stillroom[train]'",
-                )
+            if "unloaded" in head:
+                absent = head["unloaded"] == "absent"
+                why = "it runs the bundle's model"
+                raise unloaded("onnxruntime", "predict", why, absent=absent)
             self._ask({}, content, seconds=SECONDS_TO_OPEN)
         except _CannotRun as error:
             self.close()
