@@ -135,7 +135,7 @@ STRANGERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda path: path.touch(), "no readable picture"),
     "a program": (no_pixels, "no readable picture"),
     "too large": (lambda path: path.write_bytes(bomb()), "no readable picture"),
-    "a folder": (lambda path: path.mkdir(), "no readable picture"),
+    "a folder": (lambda path: path.mkdir(), "not a plain file"),
 }
 
 

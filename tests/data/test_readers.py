@@ -190,9 +190,13 @@ def test_csv_with_counted_classes(tmp_path: Path) -> None:
 
 
 BROKEN_CSV = {
-    "feature is text": ("a,label\n1,0\n4242x,1\n", "line 3"),
-    "feature is missing": ("a,label\n,0\n", "line 2"),
-    "feature is NaN": ("a,label\n1,0\n4242,1\nnan,1\n", "record 2"),
+    "feature is text": ("a,label\n1,0\n4242x,1\n", "not a number [{path}, line 3, column 1 ('a')]"),
+    "feature is missing": ("a,b,label\n1,,0\n", "missing [{path}, line 2, column 2 ('b')]"),
+    "feature is blank": ("a,b,label\n1, ,0\n", "missing [{path}, line 2, column 2 ('b')]"),
+    "feature is NaN": ("a,b,label\n1,2,0\n4242,nan,1\n", "record 1, column 2 ('b')"),
+    "feature is too large": ("a,b,label\n1,1e999,0\n", "record 0, column 2 ('b')"),
+    "name of a column is long": (f"{'a' * 99},label\nx,0\n", "line 2, column 1]"),
+    "name of a column rules terminals": ("a\x1b[2J,label\nx,0\n", "line 2, column 1]"),
     "label unknown": ("a,label\n1,0\n1,4242\n", "line 3"),
     "label out of range": ("a,label\n1,2\n", "line 2"),
     "cell missing": ("a,b,label\n1,2,0\n4242,1\n", "line 3"),
@@ -210,7 +214,7 @@ BROKEN_CSV = {
 def test_broken_csv(tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "broken.csv"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert words in str(refused(lambda: read_csv(path, 2)))
+    assert words.format(path=path) in str(refused(lambda: read_csv(path, 2)))
 
 
 def test_csv_columns_that_are_not_there(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from stillroom.gate import (
 )
 from stillroom.gate import accounting as accounting_module
 from stillroom.gate.accounting import DELTAS, fold, price
-from stillroom.gate.events import GaussianEvent, NonPrivateEvent
+from stillroom.gate.events import GaussianEvent, NonPrivateEvent, RandomisedResponseEvent
 from stillroom.gate.rounding import down, root_down, shown, up
 from stillroom.vocabulary import RECORD, Norm, Pair, Relation, Sensitivity, Unit
 
@@ -213,16 +213,22 @@ def test_a_pair_without_a_proof_is_infinite():
     assert math.isfinite(price(NoisyVotes(5, 3, 100, Unit.PERSON).lines(1), person).epsilon(1e-5))
 
 
+CHANGED_ENTITY = Pair.parse("entity/change")
+ONE_CHOICE = Sensitivity.uniform(Norm.CHOICES, 1, Unit.ENTITY)
+
+
 @pytest.mark.parametrize(
-    ("mechanism", "pair"),
+    ("lines", "pair"),
     [
-        (LaplaceCounts("0.001", 1), RECORD),
-        (RandomisedResponse(3, 1 - Fraction(1, 10**400)), Pair.parse("entity/change")),
-        (NoisyCounts("0.001", 1), RECORD),
+        (LaplaceCounts("0.001", 1).lines(3), RECORD),
+        (RandomisedResponse(3, 1 - Fraction(1, 10**120)).lines(4), CHANGED_ENTITY),
+        # Beyond what any mechanism or file may say.
+        ([(RandomisedResponseEvent(3, 1 - Fraction(1, 10**400), ONE_CHOICE), 3)], CHANGED_ENTITY),
+        (NoisyCounts("0.001", 1).lines(3), RECORD),
     ],
 )
-def test_next_to_no_noise_costs_a_lot_and_crashes_nothing(mechanism, pair):
-    assert price(mechanism.lines(3), pair).epsilon(1e-5) > 1000
+def test_next_to_no_noise_costs_a_lot_and_crashes_nothing(lines, pair):
+    assert price(lines, pair).epsilon(1e-5) > 1000
 
 
 def test_a_non_private_event_makes_everything_infinite():

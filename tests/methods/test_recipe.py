@@ -53,6 +53,17 @@ def test_shares_mean_what_is_written():
         (SMALL + "tuning = 'a bit'", "privacy.tuning"),
         ("method = 'magic'\n" + SMALL, "method"),
         (SMALL.replace("public_size = 1440", ""), "data.public_size: is missing"),
+        (SMALL.replace("epsilon = 2", "epsilon = 1001"), "less than or equal to 1000"),
+        (SMALL.replace("1440", str(2**63)), "less than or equal to 1000000000"),
+        (SMALL + "[training]\nsteps = 100001", "less than or equal to 100000"),
+        (SMALL + "[training]\nsteps = 20001\nrate = '1/1001'", "takes too long to compute"),
+        (SMALL + "[training]\nrate = '1e999999999'", "training.rate"),
+        (SMALL + f"[training]\nrate = '1/{'3' * 40}'", "at most 40 characters"),
+        (SMALL + "[training]\nclip = 1e13", "between 1e-12 and 1e12"),
+        (SMALL + f"[training]\nsteps = {'9' * 5000}", "too long a number"),
+        ("a = " + "[" * 9999, "nested too deep"),
+        (".".join("a" * 9999) + " = 1", "ten or more parts"),
+        ("".join(f"k{i} = 1\n" for i in range(99)), "and 81 more"),
     ],
 )
 def test_faults_name_their_place(text, says):

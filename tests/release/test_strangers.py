@@ -15,6 +15,7 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner
 
+import stillroom
 from release.making import linear, make
 from stillroom.cli import keys, predict, verify
 from stillroom.errors import BadInput, DoesNotVerify
@@ -54,10 +55,11 @@ def run(code: str, folder: Path, poison: tuple[str, ...]) -> subprocess.Complete
     home.mkdir()
     for name in poison:
         (home / f"{name}.py").write_text(f"raise SystemExit('{name} was imported')\n")
+    source = Path(stillroom.__file__).parents[1]
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(home)},
+        env={**os.environ, "PYTHONPATH": f"{home}{os.pathsep}{source}"},
         capture_output=True,
         text=True,
         check=False,

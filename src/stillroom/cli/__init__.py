@@ -34,7 +34,7 @@ def _run(arguments: list[str]) -> int:
     import click
 
     from stillroom.cli.app import app
-    from stillroom.errors import StillroomError
+    from stillroom.errors import BadInput, StillroomError
 
     try:
         result = app(args=arguments, prog_name="stillroom", standalone_mode=False)
@@ -44,22 +44,31 @@ def _run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except MemoryError:
+        _explain(
+            BadInput(
+                "there is not enough memory",
+                where=" ".join(arguments[:1]),
+                why="something could not be read or computed as a whole",
+                remedy="give smaller files, or use a machine with more memory",
+            )
+        )
+        return BadInput.exit_code
     except BrokenPipeError:
         # Whoever read our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as fault:
-        # The message of a foreign exception may quote data, so only its kind and place are shown.
         if os.environ.get("STILLROOM_TRACEBACK"):
             raise
         # A file that ends too early is no wish to abort, though typer takes it for one.
-        _tell_fault(fault.__cause__ or fault if isinstance(fault, click.Abort) else fault)
-        return INTERNAL_FAULT
+        return _fault(fault.__cause__ or fault if isinstance(fault, click.Abort) else fault)
     # Typer turns Ctrl-C into a code of its own, which is the same one.
     return result if isinstance(result, int) else 0
 
 
-def _tell_fault(fault: BaseException) -> None:
+def _fault(fault: BaseException) -> int:
+    """The message of a foreign exception may quote data, so only its kind and place are shown."""
     place = fault.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -70,6 +79,7 @@ def _tell_fault(fault: BaseException) -> None:
         "quote data",
         file=sys.stderr,
     )
+    return INTERNAL_FAULT
 
 
 def _explain(error: object) -> None:

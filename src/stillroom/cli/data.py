@@ -181,7 +181,10 @@ def import_(
 def _classes(text: str | None) -> int | tuple[str, ...] | None:
     if text is None:
         return None
-    return int(text) if text.strip().isdecimal() else tuple(n.strip() for n in text.split(","))
+    if text.strip().isdecimal():
+        # Nine digits are far too many classes already, and any more may be too long to be read.
+        return int(text.strip()[:9])
+    return tuple(name.strip() for name in text.split(","))
 
 
 def _columns(label: str, id_column: str | None, person: str | None) -> dict[str, str]:

@@ -20,7 +20,7 @@ def predict(
     ],
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with logits.")] = False,
 ) -> None:
-    """Print the class the model gives to each record, one a line.
+    """Print the class the model gives to each record, one per line.
 
     Example: stillroom predict bundle digits
 
@@ -29,9 +29,9 @@ def predict(
     from stillroom.cli.printing import print_json
     from stillroom.release import predict as model
 
-    classes = model.classes_of(bundle)
-    labels, logits = model.predict(bundle, model.read_records(records, classes))
-    names = [classes[label] for label in labels]
+    described, _ = model.model_of(bundle)
+    labels, logits = model.predict(bundle, model.read_records(records, described))
+    names = [described.classes[label] for label in labels]
     if json:
         print_json({"labels": names, "logits": logits.tolist()})
     else:

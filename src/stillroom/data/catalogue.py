@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from stillroom.data.cifar import BATCHES, THINGS, read_cifar
-from stillroom.data.clients import Fetched, fetch_cifar, fetch_fashion, fetch_mnist, unzipped
+from stillroom.data.clients import Fetched, fetch_cifar, fetch_fashion, fetch_mnist
 from stillroom.data.dataset import Dataset
+from stillroom.data.files import CHUNK, opened
 from stillroom.data.readers import DIGITS, Classes, read_idx
 from stillroom.errors import BadInput
 
@@ -147,10 +147,14 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 
 def _content_sum(path: Path) -> str:
+    digest = hashlib.sha256()
     try:
-        return hashlib.sha256(unzipped(path.read_bytes())).hexdigest()
-    except (OSError, EOFError, zlib.error):
+        with opened(path) as stream:
+            while chunk := stream.read(CHUNK):
+                digest.update(chunk)
+    except BadInput:
         return ""
+    return digest.hexdigest()
 
 
 def _check(known: Known, fetched: Fetched) -> None:

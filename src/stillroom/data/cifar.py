@@ -6,7 +6,7 @@ import pickle
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,9 @@ BATCHES = {
 }
 """Part -> the official names of its batches; the binary ones end in `.bin`."""
 
+MOST_OPCODES = 300_000
+"""A published batch has some forty thousand: a label or a file's name each."""
+
 Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
 
@@ -59,7 +62,7 @@ def read_cifar(path: str | Path | Sequence[Path], classes: Classes = None) -> Da
     name = str(paths[0] if len(paths) == 1 else paths[0].parent)
     names = THINGS if classes in (None, len(THINGS)) else class_names(classes, name)
     batches = [_batch(file) for file in paths]
-    planes = np.concatenate([x for x, _ in batches])
+    planes = batches[0][0] if len(batches) == 1 else np.concatenate([x for x, _ in batches])
     pictures = planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     labels = np.concatenate([y for _, y in batches])
     return Dataset(np.ascontiguousarray(pictures), labels, names, name=name)
@@ -86,7 +89,7 @@ def _binary_batch(path: Path) -> Arrays:
 def _python_batch(path: Path) -> Arrays:
     try:
         with opened(path) as stream:
-            batch = _Unpickler(stream, encoding="bytes").load()
+            batch = _Unpickler(stream).load()
         content = {key.decode() if isinstance(key, bytes) else key: batch[key] for key in batch}
         x, y = _pixels(content["data"]), _labels(content["labels"])
     except _AsksForMore as fault:
@@ -96,7 +99,7 @@ def _python_batch(path: Path) -> Arrays:
             why="a pickle can run any program when it is read, so nothing more is let in",
             remedy="get the published file; do not open this one with Python",
         ) from None
-    except BadInput:
+    except (BadInput, MemoryError):
         raise
     except Exception:
         # A damaged pickle fails in a dozen ways; their messages may quote the file.
@@ -148,15 +151,31 @@ _ARRAY_PARTS = {
 }
 
 
+class _Dispatch(dict[int, Any]):
+    """What reads each opcode, for so many of them: an empty list takes one byte, and sixty read."""
+
+    left = MOST_OPCODES
+
+    def __getitem__(self, code: int) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError
+        return super().__getitem__(code)
+
+
 class _Unpickler(pickle._Unpickler):
     """Makes plain containers and inert pieces; looks nothing up and calls nothing else.
 
     It is the variant in Python: the one in C sets aside whatever memory a damaged index names.
     """
 
-    dispatch: ClassVar = {
+    allowed: ClassVar = {
         code: read for code, read in pickle._Unpickler.dispatch.items() if code in _OPCODES
     }
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(stream, encoding="bytes")
+        self.dispatch = _Dispatch(self.allowed)  # type: ignore[misc]
 
     def find_class(self, module: str, name: str) -> type[_Piece]:
         if (module, name) in _ARRAY_PARTS:

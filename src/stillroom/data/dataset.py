@@ -31,7 +31,8 @@ LARGEST_INTEGER = 2**53
 """Beyond it a feature is no exact float64, and two different records would share an id."""
 
 MOST_CLASSES = 65536
-BLOCK = 4096
+BLOCK = 1 << 22
+"""Numbers that are hashed together, as float64: pictures of any size take 32 MiB at most."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +54,7 @@ class Dataset:
         ids: one unique name for each record; made from the content when left out.
         persons: the name of the person each record belongs to, if known.
         name: what to call the data set in messages.
+        columns: the names of a record's features, in order, where their file names them.
 
     Raises:
         BadInput: the parts do not fit together, or a record cannot be used.
@@ -70,6 +72,7 @@ class Dataset:
     ids: tuple[str, ...] = ()
     persons: tuple[str, ...] | None = None
     name: str = "unnamed"
+    columns: tuple[str, ...] | None = None
     ids_from_content: bool = field(init=False)
     """Whether ids are made from content: a changed record is then another record."""
 
@@ -80,6 +83,8 @@ class Dataset:
         settle("classes", class_names(self.classes, self.name))
         settle("x", _read_only(_checked_features(_array(self.x, "records", self.name), self.name)))
         settle("y", _read_only(_checked_labels(self.y, self)))
+        if self.columns is not None:
+            settle("columns", _checked_columns(self.columns, self))
         if self.persons is not None:
             settle("persons", _names(self.persons, "persons", self))
         if len(self.ids):
@@ -277,6 +282,25 @@ def _checked_labels(labels: object, dataset: Dataset) -> npt.NDArray[np.int64]:
     return y.astype(np.int64)
 
 
+def _checked_columns(columns: Sequence[str], dataset: Dataset) -> tuple[str, ...]:
+    names = tuple(columns)
+    if dataset.shape != (len(names),):
+        raise BadInput(
+            "there are not as many names of columns as features",
+            where=dataset.name,
+            why="a model trained on them must be given the same columns in the same order",
+            remedy="name every feature, in its order",
+        )
+    if not all(isinstance(name, str) and name.isprintable() for name in names):
+        raise BadInput(
+            "the name of a column holds characters that cannot be printed",
+            where=dataset.name,
+            why="the names stand on the certificate of a model that was trained on them",
+            remedy="name the columns in one line of plain text each",
+        )
+    return names
+
+
 def _names(values: Any, kind: str, dataset: Dataset) -> tuple[str, ...]:
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
     _same_length(len(listed), kind, dataset)
@@ -318,8 +342,10 @@ def _refuse_twins(ids: tuple[str, ...], where: str) -> None:
 def _content_ids(dataset: Dataset) -> Iterator[str]:
     seen: Counter[str] = Counter()
     persons = dataset.persons or ("",) * len(dataset)
-    for start in range(0, len(dataset), BLOCK):
-        rows = dataset.x[start : start + BLOCK].reshape(-1, int(np.prod(dataset.shape)))
+    width = int(np.prod(dataset.shape))
+    together = max(1, BLOCK // width)
+    for start in range(0, len(dataset), together):
+        rows = dataset.x[start : start + together].reshape(-1, width)
         # One number format for all files; adding 0 turns the other zero, -0.0, into 0.0.
         numbers = rows.astype("<f8") + 0.0
         for offset, row in enumerate(numbers):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
+import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,12 +22,28 @@ from stillroom.errors import BadInput
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 MOST_AXES = 8
 CHUNK = 1 << 20
+MOST_CONTENT = 128 << 20
+"""Bytes that any data file may hold once it is unpacked, however little it takes on disk."""
+
+MOST_RECORDS = 1 << 20
+"""The same for records; each takes some hundred bytes for its id, whatever its own size."""
+
+RECORD_ON_DISK = 8
+"""Bytes on disk that a record takes at least, where there are more."""
+
+MOST_PACKED = 512 << 20
+"""Bytes that a file may hold at 32 for each on disk; real data unpack to some ten of them."""
+PACKED_GROWTH = 32
+"""Bytes of content for one on disk, up to MOST_PACKED."""
+PLAIN_GROWTH = 4
+"""Bytes of content for one on disk, in files of any size; a number takes two in a CSV file."""
+
 CIFAR_RECORD = 1 + 3 * 32 * 32
 """Bytes of one CIFAR-10 record: its label, then the red, the green and the blue plane."""
 
 
 def file_kind(path: str | Path) -> str:
-    """`idx`, `npz`, `csv`, `mat`, `cifar-bin` or `cifar-python`, from what the file holds.
+    """`idx`, `npz`, `npy`, `csv`, `mat`, `cifar-bin` or `cifar-python`, from what the file holds.
 
     Raises:
         BadInput: the file cannot be read.
@@ -37,6 +56,8 @@ def file_kind(path: str | Path) -> str:
             return "mat"
         if start[:1] == b"\x80":
             return "cifar-python"
+        if start[:6] == b"\x93NUMPY":
+            return "npy"
         if start[:1] > b"\x09" or not start:
             return "csv"
         stream.seek(0)
@@ -69,23 +90,133 @@ def _idx_length(dtype: np.dtype[Any], shape: list[int]) -> int:
     return 4 + 4 * len(shape) + math.prod(shape) * dtype.itemsize
 
 
+class Content(io.BufferedReader):
+    """The unpacked content of a data file, and how much may be made of it.
+
+    Guarantee: whoever reads it gets at most `most` bytes, so no small file fills the memory.
+
+    Args:
+        unpacked: where it comes from.
+        path: the file, for messages.
+        stored: the bytes it takes on disk.
+    """
+
+    def __init__(self, unpacked: IO[bytes], path: Path, stored: int) -> None:
+        self.path = path
+        self.most = most_content(stored)
+        self.most_records = max(MOST_RECORDS, stored // RECORD_ON_DISK)
+        super().__init__(_Counted(unpacked, self))
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As any stream; a damaged file may ask for more than any memory holds."""
+        return super().read(size if size is None or size < 0 else min(size, self.most + 1))
+
+    def refuse_more(self, size: int, records: int = 0) -> None:
+        """Refuse what would take `size` bytes of memory, or so many records.
+
+        Raises:
+            BadInput: the file is too small on disk to hold that much.
+        """
+        if size > self.most:
+            raise too_much(f"{self.most >> 20} MiB", self.path)
+        if records > self.most_records:
+            raise too_much(f"{self.most_records} records", self.path)
+
+
+class _Counted(io.RawIOBase):
+    """A stream that ends in a refusal where its content is too long."""
+
+    def __init__(self, unpacked: IO[bytes], content: Content) -> None:
+        self._unpacked = unpacked
+        self._content = content
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._unpacked.readinto(buffer))  # type: ignore[attr-defined]
+        self._place += count
+        self._content.refuse_more(self._place)
+        return count
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_END and isinstance(self._unpacked, gzip.GzipFile):
+            # Its length is only known once it is unpacked, which is counted like any reading.
+            while self.read(CHUNK):
+                pass
+            offset, whence = self._place + offset, io.SEEK_SET
+        self._place = self._unpacked.seek(offset, whence)
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+
+def most_content(stored: int) -> int:
+    """Bytes that may come of a file that takes `stored` bytes on disk.
+
+    >>> [most_content(megabytes << 20) >> 20 for megabytes in (1, 10, 100, 1000)]
+    [128, 320, 512, 4000]
+    """
+    packed = min(PACKED_GROWTH * stored, MOST_PACKED)
+    return max(MOST_CONTENT, packed, PLAIN_GROWTH * stored)
+
+
+def too_much(most: str, path: Path) -> BadInput:
+    """The refusal of a file that holds more than `most`, far more than it takes on disk."""
+    return BadInput(
+        f"the file is small and holds more than {most} once it is unpacked",
+        where=str(path),
+        why="it would fill the memory; it is most often damaged, or made to do harm",
+        remedy="if it is really that large, give it unpacked and without holes: the more a file "
+        "takes on disk, the more it may hold",
+    )
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file, unzipped where it is gzipped; all its faults become BadInput."""
+def plain_file(path: Path) -> Iterator[tuple[IO[bytes], int]]:
+    """A file as it is stored, and the bytes it takes on disk; all its faults become BadInput.
+
+    A pipe, a socket or a device is refused and not waited for.
+    """
     try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            if zipped:
-                with gzip.open(raw) as unzipped:
-                    yield unzipped  # type: ignore[misc]
-            else:
-                yield raw
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
+                raise _unreadable(path, "it is a folder, a pipe or a device, not a plain file")
+            # Holes take no place on disk; the last block may take more than its content.
+            stored = min(about.st_size, 512 * about.st_blocks)
+            with open(descriptor, "rb", closefd=False) as raw:
+                yield raw, stored
+        finally:
+            os.close(descriptor)
     except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as fault:
         # Only the system's own words are passed on: other messages may quote the file.
         reason = fault.strerror if isinstance(fault, OSError) else None
-        raise BadInput(
-            f"the file cannot be read ({reason or 'it is damaged or of another kind'})",
-            where=str(path),
-            remedy="check the path and the permissions, or get the file again",
-        ) from None
+        raise _unreadable(path, reason or "it is damaged or of another kind") from None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Content]:
+    """The file, unzipped where it is gzipped; all its faults become BadInput."""
+    with plain_file(path) as (raw, stored):
+        zipped = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        if zipped:
+            with gzip.open(raw) as unzipped:
+                yield Content(unzipped, path, stored)  # type: ignore[arg-type]
+        else:
+            yield Content(raw, path, stored)
+
+
+def _unreadable(path: Path, reason: str) -> BadInput:
+    return BadInput(
+        f"the file cannot be read ({reason})",
+        where=str(path),
+        remedy="check the path and the permissions, or get the file again",
+    )

@@ -14,25 +14,42 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.data.files import MOST_CONTENT
+
 HEADER = 128
 ORDERS = {b"IM": "<", b"MI": ">"}
 TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 MATRIX, COMPRESSED = 14, 15
 NUMERIC_CLASSES = range(6, 16)
 COMPLEX = 0x0800
+MOST_ELEMENTS = 10_000
 
 
-def mat_arrays(content: bytes, wanted: Collection[str]) -> dict[str, npt.NDArray[Any]]:
+class TooLong(Exception):
+    """What is compressed in the file is longer than was allowed."""
+
+
+def mat_arrays(
+    content: bytes, wanted: Collection[str], most: int = MOST_CONTENT
+) -> dict[str, npt.NDArray[Any]]:
     """The wanted arrays of real numbers, as far as the file holds them, in the type as stored.
 
+    Args:
+        content: of the file.
+        wanted: the names of the arrays.
+        most: bytes to which its compressed elements may unpack together.
+
     Raises:
+        TooLong: they unpack to more.
         ValueError, KeyError, struct.error, zlib.error: the file is damaged or of another kind.
     """
     order = ORDERS[content[HEADER - 2 : HEADER]]
     found = {}
     for kind, body in _elements(memoryview(content)[HEADER:], order):
         if kind == COMPRESSED:
-            kind, body = next(_elements(memoryview(zlib.decompress(body)), order), (0, body))
+            unpacked = _unpacked(body, most)
+            most -= len(unpacked)
+            kind, body = next(_elements(memoryview(unpacked), order), (0, body))
         if kind != MATRIX:
             continue
         first = list(islice(_elements(body, order), 4))
@@ -40,6 +57,16 @@ def mat_arrays(content: bytes, wanted: Collection[str]) -> dict[str, npt.NDArray
         if name in wanted:
             found[name] = _array(first, order)
     return found
+
+
+def _unpacked(body: memoryview, most: int) -> bytes:
+    packed = zlib.decompressobj()
+    unpacked = packed.decompress(body, most + 1)
+    if len(unpacked) > most:
+        raise TooLong
+    if not packed.eof:
+        raise ValueError("a compressed element is cut")
+    return unpacked
 
 
 def _array(parts: list[tuple[int, memoryview]], order: str) -> npt.NDArray[Any]:
@@ -55,7 +82,9 @@ def _array(parts: list[tuple[int, memoryview]], order: str) -> npt.NDArray[Any]:
 
 def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
     place = 0
-    while place < len(content):
+    for _ in range(MOST_ELEMENTS):
+        if place >= len(content):
+            return
         (word,) = struct.unpack_from(f"{order}I", content, place)
         if word >> 16:
             # Up to four bytes are kept inside the tag, whose first half is then their number.
@@ -69,3 +98,4 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
             raise ValueError("an element is cut")
         yield kind, content[start : start + size]
         place = after
+    raise ValueError("too many elements")

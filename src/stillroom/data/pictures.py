@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.dataset import Dataset, class_names
-from stillroom.data.files import opened
-from stillroom.data.matlab import mat_arrays
+from stillroom.data.files import MOST_CONTENT, opened, plain_file, too_much
+from stillroom.data.matlab import TooLong, mat_arrays
 from stillroom.data.readers import DIGITS, Classes
 from stillroom.errors import BadInput
+from stillroom.extras import needed
 
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "TIFF", "WEBP")
 """Formats that are pixels and nothing else: some others start helper programs when opened."""
 
-MODES = ("L", "I;16", "I", "RGB", "RGBA")
-"""Grey, 16-bit grey as two versions call it, colour, colour with transparency."""
+GROWTH = 64
+"""Bytes of pixels for one on disk, where a folder holds more than any file may."""
+
+MODES = {"L": 1, "I;16": 2, "I": 4, "RGB": 3, "RGBA": 4}
+"""Mode -> bytes of a pixel.
+
+Grey, 16-bit grey as two versions call it, colour, colour with transparency.
+"""
 
 
 def read_images(path: str | Path, classes: Classes = None) -> Dataset:
@@ -56,6 +62,7 @@ def read_images(path: str | Path, classes: Classes = None) -> Dataset:
     found = sub_folders(folder)
     pictures: list[npt.NDArray[Any]] = []
     labels: list[int] = []
+    held = stored = 0
     for number, name in enumerate(names):
         files = _visible(found[name]) if name in found else []
         if name in found and not files:
@@ -66,7 +73,12 @@ def read_images(path: str | Path, classes: Classes = None) -> Dataset:
                 remedy="put its pictures there, or remove the folder",
             )
         for file in files:
-            pictures.append(read_picture(file))
+            with plain_file(file) as (stream, size):
+                stored += size
+                pictures.append(
+                    read_picture(stream, file, max(MOST_CONTENT, GROWTH * stored) - held)
+                )
+            held += pictures[-1].nbytes
             labels.append(number)
             if (pictures[-1].shape, pictures[-1].dtype) != (pictures[0].shape, pictures[0].dtype):
                 raise BadInput(
@@ -113,27 +125,40 @@ def folder_classes(folders: Sequence[Path], classes: Classes) -> tuple[str, ...]
     return names
 
 
-def read_picture(file: str | Path | io.BytesIO) -> npt.NDArray[Any]:
+def read_picture(
+    stream: IO[bytes], path: Path | None = None, most: int = MOST_CONTENT
+) -> npt.NDArray[Any]:
     """The pixels of one picture: (height, width), or (height, width, channels).
 
+    Args:
+        stream: the picture's file.
+        path: where it is, for messages.
+        most: bytes that its pixels may take.
+
     Raises:
-        BadInput: Pillow is not installed, or the file is no picture of a known kind.
+        BadInput: Pillow is not installed, the file is no picture of a known kind, or a header
+            promises more pixels than a file of its size can honestly hold.
     """
     image = need_pillow()
     try:
         with warnings.catch_warnings():
-            # A header may promise more pixels than memory holds.
+            # Pillow has its own bound on pixels; whatever else it warns of is no one's concern.
+            warnings.simplefilter("ignore")
             warnings.simplefilter("error", image.DecompressionBombWarning)
-            with image.open(file, formats=FORMATS) as picture:
+            with image.open(stream, formats=FORMATS) as picture:
                 usable = picture.mode in MODES and getattr(picture, "n_frames", 1) == 1
+                if usable and picture.width * picture.height * MODES[picture.mode] > most:
+                    raise too_much(f"{most >> 20} MiB", path or Path())
                 if usable:
                     return np.array(picture)
+    except (BadInput, MemoryError):
+        raise
     except Exception:
         # On damaged files Pillow fails in a dozen ways, from SyntaxError to struct.error.
         usable = False
     raise BadInput(
         "the file is no readable picture in grey or colour",
-        where="" if isinstance(file, io.BytesIO) else str(file),
+        where="" if path is None else str(path),
         why="every file in a class folder is a record",
         remedy="repair or remove it; a palette, several frames or rare formats need converting "
         f"(known formats: {', '.join(FORMATS)})",
@@ -141,14 +166,8 @@ def read_picture(file: str | Path | io.BytesIO) -> npt.NDArray[Any]:
 
 
 def need_pillow() -> ModuleType:
-    try:
+    with needed("PIL", where="pictures", why="Pillow reads them"):
         from PIL import Image
-    except ImportError:
-        raise BadInput(
-            "reading pictures needs Pillow, which is not installed",
-            where="pictures",
-            remedy="pip install 'stillroom[train]'",
-        ) from None
     return Image
 
 
@@ -205,10 +224,12 @@ def read_svhn(path: str | Path, classes: Classes = None) -> Dataset:
 
 def _records_and_labels(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     with opened(path) as stream:
-        content = stream.read()
+        content, most = stream.read(), stream.most
     try:
-        found = mat_arrays(content, ("X", "y"))
+        found = mat_arrays(content, ("X", "y"), most)
         return found["X"], found["y"]
+    except TooLong:
+        raise too_much(f"{most >> 20} MiB", path) from None
     except (ValueError, KeyError, struct.error, zlib.error):
         raise BadInput(
             "the file is no MATLAB file (version 5) with arrays of numbers X and y",

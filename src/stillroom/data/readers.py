@@ -10,38 +10,40 @@ import io
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.data.arrays import opened_npz
 from stillroom.data.dataset import Dataset, class_names
-from stillroom.data.files import CHUNK, idx_header, opened
+from stillroom.data.files import CHUNK, Content, idx_header, opened
 from stillroom.errors import BadInput
+from stillroom.extras import needed
 
 Classes = int | Sequence[str] | None
 DIGITS = tuple("0123456789")
+LONGEST_LINE = 1 << 23
+"""Characters of one record in a CSV file."""
+LONGEST_NAME = 1000
+LONGEST_SHOWN = 60
+MOST_SHOWN = 12
 
 
 def digits() -> Dataset:
     """The 8x8 handwritten digits inside scikit-learn: real scans, no download.
 
     Raises:
-        BadInput: scikit-learn is not installed.
+        BadInput: scikit-learn is not installed, or cannot be loaded.
 
     >>> digits()
     Dataset('digits', shape=(8, 8), classes=10)
     """
-    try:
+    with needed("sklearn", where="digits", why="the digits come with scikit-learn"):
         from sklearn.datasets import load_digits
-    except ImportError:
-        raise BadInput(
-            "the digits come with scikit-learn, which is not installed",
-            where="digits",
-            remedy="pip install 'stillroom[train]'",
-        ) from None
     bunch = load_digits()
     return Dataset(bunch.images.astype(np.uint8), bunch.target, DIGITS, name="digits")
 
@@ -91,18 +93,25 @@ def read_npz(path: str | Path, classes: Classes, part: str | None = None) -> Dat
     """
     names = class_names(classes, str(path))
     ending = "" if part is None else f"_{part}"
-    with _opened_npz(Path(path)) as arrays:
-        parts = _parts(arrays.files)
+    with opened_npz(Path(path)) as arrays:
+        parts = _parts(arrays.names)
         if part not in parts:
             choice = " or ".join(f"part={p!r}" for p in parts if p) or "no part"
             raise BadInput(
-                f"the file has no arrays x{ending} and y{ending}",
+                f"the file has no arrays x{ending} and y{ending}, but {_listed(arrays.names)}",
                 where=str(path),
-                remedy=f"ask for {choice}" if parts else "save arrays called x and y",
+                why="records and labels are looked for under these names",
+                remedy=f"ask for {choice}"
+                if parts
+                else "save arrays called x and y; or x_train, y_train, x_test and y_test",
             )
         x, y = arrays[f"x{ending}"], arrays[f"y{ending}"]
+        records = len(x) if x.ndim else 0
+        arrays.refuse_more(records)
         ids, persons = (
-            np.atleast_1d(arrays[kind + ending]).tolist() if kind + ending in arrays.files else None
+            _listed_names(arrays[kind + ending], kind, records, str(path))
+            if kind + ending in arrays.names
+            else None
             for kind in ("ids", "persons")
         )
     return Dataset(x, y, names, ids or (), persons, str(path))
@@ -114,8 +123,8 @@ def npz_parts(path: str | Path) -> tuple[str | None, ...]:
     Raises:
         BadInput: the file is no readable npz.
     """
-    with _opened_npz(Path(path)) as arrays:
-        return _parts(arrays.files)
+    with opened_npz(Path(path)) as arrays:
+        return _parts(arrays.names)
 
 
 def read_csv(
@@ -149,13 +158,16 @@ def read_csv(
     number_of = {name: number for number, name in enumerate(names)}
     numbers, labels = array("d"), array("q")
     texts: dict[str, list[str]] = {"ids": [], "persons": []}
-    with opened(Path(path)) as stream:
-        lines = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+    with opened(Path(path)) as content:
+        text = _Lines(content)
+        lines = csv.reader(text, strict=True)
         header = next(lines, [])
         roles = {"ids": id, "persons": person, "labels": label}
         place = {role: _column(header, c, str(path)) for role, c in roles.items() if c is not None}
         features = [i for i in range(len(header)) if i not in place.values()]
+        chosen = itemgetter(*features) if len(features) > 1 else partial(_chosen, features)
         for cells in lines:
+            text.taken = 0
             if not cells:
                 continue
             where = f"{path}, line {lines.line_num}"
@@ -166,13 +178,9 @@ def read_csv(
                     remedy="repair the line; text with commas needs quotes",
                 )
             try:
-                numbers.extend([float(cells[i]) for i in features])
+                numbers.extend(map(float, chosen(cells)))
             except ValueError:
-                raise BadInput(
-                    "a feature is not a number",
-                    where=where,
-                    remedy="turn text columns into numbers, or name them as label, id or person",
-                ) from None
+                raise _no_number(header, cells, features, where) from None
             if cells[place["labels"]] not in number_of:
                 raise BadInput(
                     "a label is not among the given classes",
@@ -181,12 +189,88 @@ def read_csv(
                     remedy="list all class names as the label column spells them",
                 )
             labels.append(number_of[cells[place["labels"]]])
+            content.refuse_more(8 * len(numbers), len(labels))
             for role, kept in texts.items():
                 if role in place:
-                    kept.append(cells[place[role]])
-    x = np.array(numbers).reshape(len(labels), len(features))
+                    kept.append(_short(cells[place[role]], _named(header, place[role]), where))
+    x = np.asarray(numbers).reshape(len(labels), len(features))
+    finite = np.isfinite(x)
+    if not finite.all():
+        record, column = divmod(int(np.argmin(finite)), len(features))
+        raise BadInput(
+            "a feature is not a finite number",
+            where=f"{path}, record {record}, {_named(header, features[column])}",
+            why="it would spoil every sum it enters, and clipping cannot bound it",
+            remedy="remove or repair records with NaN or infinity",
+        )
     persons = tuple(texts["persons"]) if person is not None else None
-    return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path))
+    columns = tuple(header[i] for i in features)
+    return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path), columns)
+
+
+def _chosen(places: list[int], cells: list[str]) -> list[str]:
+    return [cells[i] for i in places]
+
+
+class _Lines(Iterator[str]):
+    """The lines of a text; `taken` counts what was read since its owner last set it to 0."""
+
+    def __init__(self, content: Content) -> None:
+        self._text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
+        self._where = str(content.path)
+        self.taken = 0
+
+    def __next__(self) -> str:
+        line = self._text.readline(LONGEST_LINE + 1)
+        self.taken += len(line)
+        # A cell in quotes may hold line breaks, so one record may take many lines.
+        if self.taken > LONGEST_LINE:
+            raise BadInput(
+                f"a record has more than {LONGEST_LINE} characters",
+                where=self._where,
+                why="it would fill the memory; a file of another kind may look like one line",
+                remedy="check that the file is a CSV with one record per line",
+            )
+        if not line:
+            raise StopIteration
+        return line
+
+
+def _no_number(header: list[str], cells: list[str], features: list[int], where: str) -> BadInput:
+    """Which of the cells is no number, and never what it holds."""
+
+    def fails(cell: str) -> bool:
+        try:
+            float(cell)
+        except ValueError:
+            return True
+        return False
+
+    wrong = next(i for i in features if fails(cells[i]))
+    return BadInput(
+        "a feature is not a number" if cells[wrong].strip() else "a feature is missing",
+        where=f"{where}, {_named(header, wrong)}",
+        remedy="turn text columns into numbers, or name them as label, id or person"
+        if cells[wrong].strip()
+        else "fill the cell in, or leave out the record or the column",
+    )
+
+
+def _named(header: list[str], column: int) -> str:
+    name = header[column]
+    short = name.isprintable() and 0 < len(name) <= LONGEST_SHOWN
+    return f"column {column + 1}" + (f" ({name!r})" if short else "")
+
+
+def _short(name: str, column: str, where: str) -> str:
+    if len(name) > LONGEST_NAME:
+        raise BadInput(
+            f"the name of a record or person has more than {LONGEST_NAME} characters",
+            where=f"{where}, {column}",
+            why="names are kept in memory, all of them",
+            remedy="name the column that holds ids or persons, or give shorter ones",
+        )
+    return name
 
 
 def _column(header: list[str], wanted: str, where: str) -> int:
@@ -207,6 +291,25 @@ def _parts(arrays: Sequence[str]) -> tuple[str | None, ...]:
     return tuple(p for p in ("train", "test") if f"x_{p}" in arrays and f"y_{p}" in arrays)
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Names of arrays for a message: not too many, and only those that can be shown."""
+    shown = [n for n in names if n.isprintable() and len(n) <= LONGEST_SHOWN][:MOST_SHOWN]
+    more = ", ..." if len(shown) < len(names) else ""
+    return f"{', '.join(shown)}{more}" if names else "none at all"
+
+
+def _listed_names(names: npt.NDArray[Any], kind: str, records: int, where: str) -> tuple[Any, ...]:
+    if names.size != records:
+        # Before they become texts, which take ten times the memory.
+        raise BadInput(
+            f"there are not as many {kind} as records",
+            where=where,
+            why="every record needs its own, in the same order",
+            remedy=f"check that records and {kind} come from the same file or the same part",
+        )
+    return tuple(np.atleast_1d(names).tolist())
+
+
 def _idx_array(path: Path) -> npt.NDArray[Any]:
     with opened(path) as stream:
         header = idx_header(stream)
@@ -222,6 +325,8 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
         body = bytearray()
         while len(body) <= expected and (chunk := stream.read(CHUNK)):
             body += chunk
+        if len(body) == expected:
+            stream.refuse_more(expected, shape[0])
     if expected == 0 or len(body) != expected:
         flaw = "longer" if len(body) > expected > 0 else "shorter"
         raise BadInput(
@@ -230,21 +335,5 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
             why="records would be cut or shifted against their labels",
             remedy="get the file again; it may be an unfinished copy",
         )
-    return np.frombuffer(body, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
-
-
-@contextmanager
-def _opened_npz(path: Path) -> Iterator[Any]:
-    try:
-        with opened(path) as stream, np.load(stream, allow_pickle=False) as arrays:
-            yield arrays
-    except BadInput:
-        raise
-    except Exception:
-        # On a damaged header numpy fails in a dozen ways, from SyntaxError to SystemError.
-        raise BadInput(
-            "the file is not an npz of plain arrays",
-            where=str(path),
-            why="Python objects in a file can run code when they are read",
-            remedy="save the arrays with numpy.savez, as numbers or text",
-        ) from None
+    stored = np.frombuffer(body, dtype=dtype).reshape(shape)
+    return stored.astype(dtype.newbyteorder("="), copy=False)

@@ -16,7 +16,7 @@ import numpy as np
 from stillroom.data.catalogue import KNOWN, fresh_folder, present
 from stillroom.data.cifar import read_cifar
 from stillroom.data.dataset import Dataset, class_names, numbered_together
-from stillroom.data.files import file_kind
+from stillroom.data.files import MOST_CONTENT, file_kind
 from stillroom.data.folders import WHOLE, read_folder
 from stillroom.data.pictures import read_svhn
 from stillroom.data.readers import (
@@ -27,10 +27,12 @@ from stillroom.data.readers import (
     read_idx,
     read_npz,
 )
+from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput
 
 VERSION = 1
 META = "meta.json"
+LARGEST_META = 16 << 20
 
 Parts = dict[str, Dataset]
 
@@ -84,24 +86,32 @@ def save(
             why="runs and ledgers that use it would silently see other records",
             remedy="choose another name, or say that it may be replaced (--replace)",
         )
-    if len({(part.classes, part.shape) for part in parts.values()}) != 1:
+    if len({(part.classes, part.shape, part.columns) for part in parts.values()}) != 1:
         raise BadInput(
-            "the parts differ in their classes or in the shape of their records",
+            "the parts differ in their classes or in the shape or columns of their records",
             where=name,
             remedy="save them under two names",
         )
     with fresh_folder(target) as folder:
         for part, dataset in parts.items():
-            arrays: dict[str, Any] = {"x": dataset.x, "y": dataset.y, "ids": dataset.ids}
+            arrays: dict[str, Any] = {
+                "x": dataset.x,
+                "y": dataset.y,
+                "ids": np.array(dataset.ids),
+            }
             if dataset.persons is not None:
-                arrays["persons"] = dataset.persons
-            np.savez_compressed(folder / f"{part}.npz", **arrays)
-        meta = {
+                arrays["persons"] = np.array(dataset.persons)
+            # Compressed, a large one could look like a file that is made to fill the memory.
+            small = sum(array.nbytes for array in arrays.values()) <= MOST_CONTENT
+            (np.savez_compressed if small else np.savez)(folder / f"{part}.npz", **arrays)
+        meta: dict[str, Any] = {
             "version": VERSION,
             "format": "npz",
             "classes": next(iter(parts.values())).classes,
             "parts": list(parts),
         }
+        if (columns := next(iter(parts.values())).columns) is not None:
+            meta["columns"] = columns
         (folder / META).write_text(json.dumps(meta, indent=1) + "\n")
     return target
 
@@ -177,9 +187,10 @@ def load_parts(
             )
         return numbered_together(parts)
     path = Path(name)
-    if path.is_dir() and labels is None:
+    # Unlike a path's own methods, these take a name that no file can have for an absent one.
+    if os.path.isdir(path) and labels is None:
         return numbered_together(read_folder(path, classes))
-    if not path.is_file() and not path.is_dir():
+    if not os.path.exists(path):
         raise _not_found(name, folder)
     return numbered_together(_read_file(path, classes, labels, columns or {}))
 
@@ -210,9 +221,12 @@ def _known(name: str, root: Path) -> Parts:
 def _imported(name: str, root: Path) -> Parts:
     folder = root / "data" / name
     try:
-        meta = json.loads((folder / META).read_text())
+        meta = json_object(file_content(folder / META, LARGEST_META))
         known = meta["version"] == VERSION and meta["format"] == "npz"
         parts, classes = list(meta["parts"]), tuple(meta["classes"])
+        known = known and bool(parts) and set(parts) <= {WHOLE, "train", "test"}
+        named = meta.get("columns")
+        columns = None if named is None else tuple(named)
     except (OSError, ValueError, KeyError, TypeError):
         known = False
     if not known:
@@ -222,7 +236,8 @@ def _imported(name: str, root: Path) -> Parts:
             remedy=f"import it again: `stillroom data import FILE --name {name} --replace`",
         )
     return {
-        part: with_changes(read_npz(folder / f"{part}.npz", classes), name=name) for part in parts
+        part: with_changes(read_npz(folder / f"{part}.npz", classes), name=name, columns=columns)
+        for part in parts
     }
 
 
@@ -231,7 +246,14 @@ def _read_file(
 ) -> Parts:
     kind = "idx" if labels is not None else file_kind(path)
     if kind == "npz":
-        return {part or WHOLE: read_npz(path, classes, part) for part in npz_parts(path)}
+        # A file without known arrays is refused by name when it is read.
+        return {p or WHOLE: read_npz(path, classes, p) for p in npz_parts(path) or (None,)}
+    if kind == "npy":
+        raise BadInput(
+            "an npy file holds one array, and a data set has records and labels",
+            where=str(path),
+            remedy="save both with numpy.savez, as x and y",
+        )
     if kind == "csv":
         return {WHOLE: read_csv(path, classes, **columns)}
     if kind == "mat":

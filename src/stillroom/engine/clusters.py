@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from stillroom.errors import BadInput
+from stillroom.extras import needed
 
 ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
@@ -178,16 +179,6 @@ def deaths(kind: str) -> tuple[type[Exception], ...]:
     return ()
 
 
-def not_installed(package: str, extra: str) -> BadInput:
-    """The refusal of an engine whose package is missing."""
-    return BadInput(
-        f"the package {package} is not installed",
-        where="engine",
-        why="this engine is made of it",
-        remedy=f"pip install 'stillroom[{extra}]', or use the engine serial",
-    )
-
-
 def _reachable() -> BadInput:
     return BadInput(
         "ray listens for other machines",
@@ -199,10 +190,8 @@ def _reachable() -> BadInput:
 
 
 def _package(name: str) -> Any:
-    try:
+    with needed(name, where="engine", why="this engine is made of it", extra="cluster"):
         return importlib.import_module(name)
-    except ImportError:
-        raise not_installed(name, "cluster") from None
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from stillroom.engine import clusters
-from stillroom.engine.clusters import ENVIRONMENT, environment, not_installed
+from stillroom.engine.clusters import ENVIRONMENT, environment
 from stillroom.errors import BadInput
+from stillroom.extras import needed
 
 Kind = Literal["serial", "loky", "ray", "dask"]
 
@@ -108,11 +109,9 @@ def stream(
 def _loky_stream(
     workers: int | None, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
 ) -> Generator[Any]:
-    try:
+    with needed("joblib", where="engine", why="this engine is made of it"):
         from joblib import Parallel, delayed, parallel_config
         from joblib.externals.loky import get_reusable_executor
-    except ImportError:
-        raise not_installed("joblib", "train") from None
     with parallel_config("loky", inner_max_num_threads=1):
         # Arrays stay out of joblib's temporary files; one call at a time, so none is held back.
         parallel = Parallel(

@@ -29,7 +29,7 @@ from stillroom.gate.sampling import TABLE_ERROR
 from stillroom.vocabulary import Guarantee, Norm, Pair, Relation, check_delta
 
 if TYPE_CHECKING:
-    from stillroom.gate.loss_distributions import Composed
+    from stillroom.gate.loss_distributions import Composed, Composer
 
 DELTAS = (1e-5, 1e-6, 1e-8, 1e-10)
 """The deltas on every certificate (E5)."""
@@ -230,6 +230,13 @@ def _composed(lines: tuple[Line, ...], pair: Pair) -> Composed | None:
     if not rough <= loss_distributions.LARGEST_EPSILON:
         return None
     composer = loss_distributions.Composer(rough, sum(count for _, count in lines))
+    try:
+        return _collected(composer, lines, pair)
+    except loss_distributions.Unaffordable:
+        return None
+
+
+def _collected(composer: Composer, lines: tuple[Line, ...], pair: Pair) -> Composed | None:
     for event, count in lines:
         if isinstance(event, GaussianEvent):
             distance = event.distance_squared(pair)

@@ -11,8 +11,12 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from stillroom.documents import LARGEST_COUNT, exact
+from stillroom.documents import count as whole
 from stillroom.errors import BadInput, UnsupportedEvent
 from stillroom.vocabulary import Norm, Pair, Relation, Sensitivity
+
+_COUNTED = (Norm.UNIT_STEPS, Norm.CHOICES)
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,15 @@ class Event:
     norms: ClassVar[tuple[Norm, ...]] = ()
 
     def __post_init__(self) -> None:
-        """A parameter out of range could make a price too small, or negative."""
+        """A parameter out of range could make a price too small, negative, or take for ever."""
         for part in fields(self):
             value = getattr(self, part.name)
             if isinstance(value, Sensitivity) and value.norm not in self.norms:
                 raise ValueError(f"a {self.kind} event has no sensitivity in {value.norm}")
+            # The number of coordinates, or of answers, that change.
+            counted = isinstance(value, Sensitivity) and value.norm in _COUNTED
+            if counted and any(bound.denominator != 1 for bound in value.bounds.values()):
+                raise ValueError(f"{value.norm} is a whole number")
             if isinstance(value, (int, Fraction)) and value <= 0:
                 raise ValueError(f"{part.name} of a {self.kind} event must be positive")
 
@@ -145,6 +153,9 @@ REPEATABLE = NonPrivateEvent("noise from a repeatable stream, which can be subtr
 Line = tuple[Event, int]
 """An event and how often it happens."""
 
+MOST_LINES = 1000
+"""Different events of one data set; pricing takes up to some milliseconds for each."""
+
 _KINDS: dict[tuple[str, int], type[Event]] = {
     (cls.kind, cls.version): cls
     for cls in (
@@ -166,32 +177,32 @@ def event_from_json(body: Mapping[str, Any]) -> Event:
     >>> event_from_json({"kind": "non-private", "version": 1, "reason": "raw mean"})
     NonPrivateEvent(reason='raw mean')
     """
-    cls = _KINDS.get((body.get("kind", ""), body.get("version", 0)))
-    if cls is None:
-        raise UnsupportedEvent(
-            f"unknown event {body.get('kind')!r} version {body.get('version')!r}",
-            why="an event that cannot be priced could cost anything",
-            remedy="read it with the version of stillroom that wrote it, or a newer one",
-        )
     try:
-        return cls(**{part.name: _field(part.name, body) for part in fields(cls)})
-    except (BadInput, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        cls = _KINDS.get((body["kind"], body["version"]))
+        if cls is not None:
+            return cls(**{part.name: _field(part.name, body) for part in fields(cls)})
+    except (AttributeError, BadInput, LookupError, TypeError, ValueError) as error:
         raise UnsupportedEvent(
-            f"the {cls.kind} event is incomplete or malformed ({type(error).__name__})",
+            f"an event is incomplete or malformed ({type(error).__name__})",
             why="a guessed parameter gives a false epsilon",
             remedy="restore the original record",
         ) from None
+    raise UnsupportedEvent(
+        f"unknown event {str(body['kind'])[:60]!r} version {str(body['version'])[:20]!r}",
+        why="an event that cannot be priced could cost anything",
+        remedy="read it with the version of stillroom that wrote it, or a newer one",
+    )
 
 
 def _field(name: str, body: Mapping[str, Any]) -> Any:
     if name == "sensitivity":
-        bounds = {Pair.parse(p): Fraction(b) for p, b in body["sensitivity"].items()}
+        bounds = {Pair.parse(p): exact(b) for p, b in body["sensitivity"].items()}
         return Sensitivity(Norm(body["norm"]), bounds)
     if name in ("coordinates", "classes"):
-        return int(body[name])
+        return whole(body[name])
     if name == "reason":
         return str(body[name])
-    return Fraction(body[name])
+    return exact(body[name])
 
 
 def lines_to_json(lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -200,10 +211,20 @@ def lines_to_json(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def lines_from_json(bodies: Sequence[Mapping[str, Any]]) -> list[Line]:
-    """Lines back from JSON objects."""
-    lines: list[Line] = [(event_from_json(body), body.get("count", 0)) for body in bodies]
+    """Lines back from JSON objects.
+
+    Raises:
+        UnsupportedEvent: as `event_from_json`; or a line has no count, or there are too many.
+    """
+    if not isinstance(bodies, list) or len(bodies) > MOST_LINES:
+        raise UnsupportedEvent(
+            f"the events are no list, or a list of more than {MOST_LINES}",
+            why="each of them has to be priced",
+            remedy="restore the original record",
+        )
+    lines = [(event_from_json(body), body.get("count")) for body in bodies]
     for event, count in lines:
-        if not isinstance(count, int) or count < 1:
+        if type(count) is not int or not 1 <= count <= LARGEST_COUNT:
             raise UnsupportedEvent(
                 f"a {event.kind} event has no count of at least 1",
                 why="a missing or negative count would lower the price of the others",

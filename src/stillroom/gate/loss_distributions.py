@@ -30,6 +30,18 @@ LARGEST_EPSILON = 500.0
 LARGEST_DISCRETE_SIGMA = 2000
 """Beyond, the exact discrete law fills the memory; the bound of E3 costs 1e-6 of epsilon there."""
 
+MOST_COMPOSITIONS = 500_000
+"""Beyond, finding one epsilon takes seconds, and a certificate has dozens."""
+
+MOST_POINTS = 4e6
+"""Of all grids together; each point is computed with some ten times, and takes some ten floats."""
+
+_TAIL = 10.0
+"""Standard deviations that dp_accounting keeps of a Gaussian: its mass beyond is below e^-50."""
+
+LARGEST_MOVE = 10_000
+"""Of a count with Laplace noise; beyond, any pure mechanism is priced instead."""
+
 FOURIER_ERROR = 2.0**-48
 """Delta that one composition may lose to rounding in the Fourier transforms.
 
@@ -52,12 +64,18 @@ class Composed:
         return float(self.distribution.get_epsilon_for_delta(delta))
 
 
+class Unaffordable(Exception):
+    """The distribution would take more time or memory than a price is worth."""
+
+
 class Composer:
     """Collects events and composes their distributions on one grid.
 
     Args:
         rough_epsilon: an estimate of the result, to choose the grid.
         compositions: how many events there are.
+
+    Its methods raise `Unaffordable` before they compute anything that is.
     """
 
     def __init__(self, rough_epsilon: float, compositions: int) -> None:
@@ -65,9 +83,17 @@ class Composer:
         # between some thousand and some million points.
         fine = min(1e-4, math.sqrt(1e-4 / max(1, compositions)), rough_epsilon / 2000)
         self._interval = max(fine, rough_epsilon / 5e5, 1e-7)
+        self._rough = rough_epsilon
+        self._points = 0.0
         self._parts: list[Any] = []
         self._transforms = 0
         self._folded_gaussian = Fraction(0)
+
+    def _afford(self, count: int, reach: float = 0.0) -> None:
+        """Refuse a part that is composed `count` times and has losses up to `reach`."""
+        self._points += (2 * self._rough + reach) / self._interval
+        if self._transforms + count > MOST_COMPOSITIONS or self._points > MOST_POINTS:
+            raise Unaffordable
 
     def _add(self, part: Any, count: int) -> None:
         self._parts.append(part.self_compose(count) if count > 1 else part)
@@ -79,6 +105,7 @@ class Composer:
             return
         small = event.sigma_squared <= LARGEST_DISCRETE_SIGMA**2
         if event.sensitivity.norm is Norm.UNIT_STEPS and small:
+            self._afford(math.ceil(distance_squared) * count)
             part = pld.from_discrete_gaussian_mechanism(
                 root_down(event.sigma_squared),
                 1,
@@ -95,15 +122,18 @@ class Composer:
         """The native pairs of dp_accounting: a folded sensitivity would be wrong here (E4)."""
         if math.isinf(multiplier):
             return
+        rate = up(event.rate)
         native = (
             NeighboringRelation.REPLACE_ONE
             if relation is Relation.CHANGE
             else NeighboringRelation.ADD_OR_REMOVE_ONE
         )
+        # Sampling hides a large loss in the mean, and the grid must hold it all the same.
+        self._afford(count, max(0.0, (0.5 / multiplier + _TAIL) / multiplier + math.log(rate)))
         part = pld.from_gaussian_mechanism(
             multiplier,
             value_discretization_interval=self._interval,
-            sampling_prob=up(event.rate),
+            sampling_prob=rate,
             neighboring_relation=native,
         )
         self._add(part, count)
@@ -112,7 +142,8 @@ class Composer:
         """The exact law where one coordinate moves; any pure mechanism otherwise."""
         if distance == 0:
             return
-        if distance <= 1 or event.coordinates == 1:
+        self._afford(count)
+        if distance <= 1 or (event.coordinates == 1 and distance <= LARGEST_MOVE):
             part = pld.from_discrete_laplace_mechanism(
                 up(1 / event.scale),
                 math.ceil(distance),
@@ -128,6 +159,7 @@ class Composer:
         """k-ary randomised response; its noise parameter is k (1 - keep) / (k - 1)."""
         if count == 0:
             return
+        self._afford(count)
         part = pld.from_randomized_response(
             down(event.classes * (1 - event.keep) / (event.classes - 1)),
             event.classes,
@@ -139,6 +171,7 @@ class Composer:
     def composed(self) -> Composed:
         """Everything so far, composed."""
         if self._folded_gaussian:
+            self._afford(1)
             part = pld.from_gaussian_mechanism(
                 root_down(1 / self._folded_gaussian), value_discretization_interval=self._interval
             )

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
 from stillroom.gate.rounding import up
@@ -36,17 +38,24 @@ def gaussian(distance_squared: Fraction, variance: Fraction) -> Curve:
 
 def _sampled(rate: float, multiplier: float, order: int) -> float:
     """Poisson-sampled Gaussian, integer order (Mironov, Talwar, Zhang 2019, Theorem 5)."""
-    i = np.arange(order + 1, dtype=np.float64)
+    i, choices = _choices(order)
     terms = (
-        gammaln(order + 1)
-        - gammaln(i + 1)
-        - gammaln(order - i + 1)
+        choices
         + i * math.log(rate)
         + (order - i) * math.log1p(-rate)
         + (i * i - i) / (2 * multiplier**2)
     )
+    top = terms.max()
+    loss = float(top + np.log(np.exp(terms - top).sum()))
     # Where the loss is smaller than the rounding of the sum, the rounding is charged.
-    return (max(0.0, float(logsumexp(terms))) + 1e-12) / (order - 1)
+    return (max(0.0, loss) + 1e-12) / (order - 1)
+
+
+@cache
+def _choices(order: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """0 to `order`, and the logarithm of how many ways there are to choose so many."""
+    i = np.arange(order + 1, dtype=np.float64)
+    return i, gammaln(order + 1) - gammaln(i + 1) - gammaln(order - i + 1)
 
 
 def sampled_gaussian(rate: float, multiplier: float, *, change: bool) -> Curve:

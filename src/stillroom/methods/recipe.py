@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from stillroom.data import Split
 from stillroom.data.catalogue import KNOWN
 from stillroom.data.store import home, imported, load_parts
+from stillroom.documents import file_content
 from stillroom.errors import BadInput
 from stillroom.methods.recipe_misfits import refuse_misfits
 from stillroom.methods.recipe_parts import (
@@ -27,6 +30,10 @@ from stillroom.methods.recipe_parts import (
     TeachersPart,
     TrainingPart,
 )
+
+LARGEST = 1 << 20
+MOST_FAULTS = 20
+LONGEST_KEY = 60
 
 
 class Recipe(Part):
@@ -65,7 +72,8 @@ class Recipe(Part):
         source = self.data.source
         beside = folder / source
         named = source in KNOWN or source in imported(home())
-        found = beside.is_file() or (beside.is_dir() and not named)
+        # Unlike a path's own methods, these take a name that no file can have for an absent one.
+        found = os.path.isfile(beside) or (os.path.isdir(beside) and not named)
         roles = {"id": self.data.id_column, "person": self.data.person_column}
         columns = {role: column for role, column in roles.items() if column}
         parts = load_parts(
@@ -115,10 +123,10 @@ def read(path: Path) -> tuple[Recipe, str]:
         BadInput: the file cannot be read, or something in it does not fit; all faults are named.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = file_content(path, LARGEST).decode("utf-8")
+    except (OSError, ValueError):
         raise BadInput(
-            "the recipe cannot be read",
+            f"the recipe cannot be read, or is no plain text of at most {LARGEST} bytes",
             where=str(path),
             why="without a recipe there is nothing to do",
             remedy="check the path; `examples/` has recipes to start from",
@@ -128,20 +136,25 @@ def read(path: Path) -> tuple[Recipe, str]:
 
 def parse(text: str, where: str = "recipe") -> Recipe:
     """A recipe from its text."""
+    _refuse_long_keys(text, where)
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        _refuse_unprintable(document, where)
+    except (ValueError, RecursionError) as error:
+        told = isinstance(error, tomllib.TOMLDecodeError)
         raise BadInput(
-            f"the recipe is not TOML: {error}",
+            f"the recipe is not TOML: {error if told else 'too long a number, or nested too deep'}",
             where=where,
             why="nothing can be read from it with certainty",
-            remedy="mend the line it names",
+            remedy="mend the line it names" if told else "write plain tables of short values",
         ) from None
-    _refuse_unprintable(document, where)
     try:
         recipe = Recipe.model_validate(document)
     except ValidationError as error:
-        faults = [_fault(fault) for fault in error.errors()]
+        found = error.errors(include_url=False)
+        faults = [_fault(fault) for fault in found[:MOST_FAULTS]]
+        if len(found) > len(faults):
+            faults.append(f"and {len(found) - len(faults)} more")
         raise BadInput(
             "; ".join(faults),
             where=where,
@@ -150,6 +163,20 @@ def parse(text: str, where: str = "recipe") -> Recipe:
         ) from None
     refuse_misfits(recipe, where)
     return recipe
+
+
+def _refuse_long_keys(text: str, where: str) -> None:
+    """A key of many parts takes a reader of TOML the square of their number."""
+    quoted = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'")
+    several_lines = '"""' in text or "'''" in text
+    dotted = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){9}")
+    if several_lines or dotted.search(quoted.sub("q", text)):
+        raise BadInput(
+            "the recipe has a key of ten or more parts, or a text in three quotes",
+            where=where,
+            why="no recipe needs either",
+            remedy="write one key per line, under the name of its table; and texts in one quote",
+        )
 
 
 def _refuse_unprintable(value: Any, where: str, place: str = "") -> None:
@@ -163,14 +190,20 @@ def _refuse_unprintable(value: Any, where: str, place: str = "") -> None:
         )
     if isinstance(value, (dict, list)):
         for name, part in value.items() if isinstance(value, dict) else enumerate(value):
-            _refuse_unprintable(part, where, f"{place}.{name}" if place else str(name))
+            _refuse_unprintable(part, where, f"{place}.{_shown(name)}" if place else _shown(name))
+
+
+def _shown(key: object) -> str:
+    """A key for a message: whatever stands in a file must not rule a terminal."""
+    text = str(key)[:LONGEST_KEY]
+    return text if text.isprintable() else ascii(text)
 
 
 def _fault(fault: Any) -> str:
-    place = ".".join(map(str, fault["loc"]))
+    place = ".".join(map(_shown, fault["loc"]))
     if fault["type"] == "extra_forbidden":
         known = _keys(fault["loc"][:-1])
-        near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1, cutoff=0.0)
+        near = difflib.get_close_matches(_shown(fault["loc"][-1]), known, n=1, cutoff=0.0)
         return f"{place}: unknown key; the nearest known one is {near[0]!r}"
     if fault["type"] == "missing":
         return f"{place}: is missing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stillroom.errors import BadInput
@@ -9,6 +10,8 @@ from stillroom.features import FEATURES
 
 if TYPE_CHECKING:
     from stillroom.methods.recipe import Recipe
+
+MOST_SMALL_STEPS = 20_000
 
 
 def refuse_misfits(recipe: Recipe, where: str) -> None:
@@ -41,6 +44,10 @@ def refuse_misfits(recipe: Recipe, where: str) -> None:
         and recipe.method == "direct",
         "training: a network has clips, not normalise; and ema, not average_from": not linear
         and (training.normalise or training.average_from is not None),
+        f"training.steps, training.rate: more than {MOST_SMALL_STEPS} steps of less than a "
+        "thousandth of the records; their price takes too long to compute": (
+            training.steps > MOST_SMALL_STEPS and training.rate < Fraction(1, 1000)
+        ),
         "features.size belongs to a backbone, and a backbone to a features.size": (
             features.size is None
         )

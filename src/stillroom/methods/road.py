@@ -31,17 +31,20 @@ from stillroom.vocabulary import Integers, Unit
 
 Tell = Callable[[str], None]
 Progress = Callable[[int, int], None]
+MOST_TRIED = 1 << 24
+"""Numbers in the blank records on which the length of a step is tried."""
 
 
 def seconds_a_step(recipe: Recipe) -> float | None:
-    """How long a step takes here, tried on as many blank records as the recipe declares.
+    """How long a step takes here, tried on blank records and scaled to the declared size.
 
     None for a network: it depends on pictures that are not looked at before the release.
     """
     clip = plan_of(recipe).clip
     if not isinstance(clip, Clip):
         return None
-    size, width = recipe.data.public_size, recipe.features.components or 256
+    width = recipe.features.components or 256
+    size = max(1, min(recipe.data.public_size, MOST_TRIED // width))
     blank = LinearRecords(
         np.zeros((size, width), dtype=np.float32), np.zeros(size, dtype=np.int64), 10
     )
@@ -49,7 +52,8 @@ def seconds_a_step(recipe: Recipe) -> float | None:
     blank.clipped_sum(weights, clip, None)  # the first one loads its kernels
     start = time.perf_counter()
     blank.clipped_sum(weights, clip, None)
-    return (time.perf_counter() - start) * float(recipe.training.rate)
+    every = (time.perf_counter() - start) * recipe.data.public_size / size
+    return every * float(recipe.training.rate)
 
 
 def release(
@@ -137,6 +141,7 @@ def release(
                 controls=controls,
                 claim=terms.claim,
                 unproven=unproven_by(recipe),
+                columns=split.sensitive.columns,
             )
             run.remember(ledger.head())
             tell("writing the bundle")

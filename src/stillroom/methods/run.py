@@ -16,8 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import Head
+
+LARGEST_STATE = 64 << 10
 
 
 @dataclass
@@ -112,7 +115,9 @@ def _read(folder: Path, recipe: str) -> Run:
         run._write()
         return run
     try:
-        state = json.loads(file.read_text(encoding="utf-8"))
+        state = json_object(file_content(file, LARGEST_STATE))
+        if not all(isinstance(state[name], str) for name in ("run", "recipe", "head")):
+            raise TypeError
         head = Head.parse(state["head"]) if state["head"] else None
         run = Run(folder, state["run"], state["recipe"], head, state["paid"] is not False)
     except (OSError, ValueError, KeyError, TypeError):

@@ -32,7 +32,7 @@ from stillroom.release.card import card_html
 from stillroom.release.evaluation import tables_in
 from stillroom.release.files import CARD, CERTIFICATE, RECIPE, number
 from stillroom.release.manifest import does_not
-from stillroom.release.verifier import Opened, open_bundle, picture_of
+from stillroom.release.verifier import ODD, Opened, certain, open_bundle, picture_of
 
 LEAST_OF_ASKED = Fraction(1, 2)
 """Noise is found to a thousandth of its scale, so a release costs nearly what was asked for."""
@@ -68,8 +68,9 @@ def new_card(folder: Path | str) -> str:
         DoesNotVerify: something beside the old page does not fit.
     """
     bundle = _checked(open_bundle(folder, with_card=False))
-    picture = picture_of(bundle.certificate, bundle.contents[CARD], bundle.folder / CARD)
-    return card_html(bundle.certificate, picture)
+    with certain(bundle.folder / CARD):
+        picture = picture_of(bundle.certificate, bundle.contents[CARD], bundle.folder / CARD)
+        return card_html(bundle.certificate, picture)
 
 
 def _checked(bundle: Opened) -> Opened:
@@ -96,7 +97,7 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
         yield from _other_price(recipe, certificate)
     except DoesNotVerify:
         raise
-    except (StillroomError, LookupError, TypeError, ValueError, AssertionError) as error:
+    except (StillroomError, *ODD) as error:
         yield f"the recipe cannot be followed ({type(error).__name__})"
 
 

@@ -16,6 +16,7 @@ from torch import nn
 from torch.random import fork_rng
 
 from stillroom.errors import BadInput
+from stillroom.extras import is_absent
 from stillroom.models.flat import trainable
 from stillroom.randomness import normals, uniforms
 
@@ -196,7 +197,9 @@ def _refuse_what_opacus_cannot(model: nn.Module) -> None:
         warnings.simplefilter("ignore")
         try:
             from opacus.validators import ModuleValidator
-        except ImportError:
+        except ModuleNotFoundError as fault:
+            if not is_absent("opacus", fault):
+                raise
             return
         faults = ModuleValidator.validate(model, strict=False)
     if faults:

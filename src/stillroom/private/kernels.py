@@ -12,18 +12,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.errors import BadInput
+from stillroom.extras import needed
 from stillroom.vocabulary import Integers
 
-try:
+with needed("numba", where="training", why="it compiles the sums over sensitive records"):
     from numba import njit
-except ImportError:
-    raise BadInput(
-        "numba is not installed",
-        where="numba",
-        why="it compiles the sums over sensitive records",
-        remedy="pip install 'stillroom[train]'",
-    ) from None
 
 Shorts = npt.NDArray[np.int16]
 Words = npt.NDArray[np.int32]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
+from stillroom.extras import needed
 from stillroom.randomness import integers, order
 from stillroom.vocabulary import Integers
 
@@ -177,15 +178,8 @@ def _dots(left: Floats, right: Floats) -> Floats:
 
 @cache
 def _kernel() -> Callable[[Floats, Floats, Floats, Floats], int]:
-    try:
+    with needed("numba", where="selection", why="it compiles the selection of queries"):
         from numba import njit  # here: whoever selects nothing needs no compiler
-    except ImportError:
-        raise BadInput(
-            "numba is not installed",
-            where="numba",
-            why="it compiles the selection of queries",
-            remedy="pip install 'stillroom[train]'",
-        ) from None
     compiled: Any = njit(cache=True, nogil=True)(_lower_and_find)
     return lambda *arrays: int(compiled(*arrays))
 

@@ -14,6 +14,7 @@ from stillroom.release.certificate import certify
 from stillroom.release.files import (
     CARD,
     CERTIFICATE,
+    LARGEST,
     MANIFEST,
     MODEL,
     ONNX,
@@ -60,6 +61,7 @@ def write_bundle(
     picture = None if made.samples is None else png(sheet(made.samples))
     contents[CARD] = card_html(certificate, picture).encode()
     manifest = make_manifest(contents, key)
+    _refuse_too_long(folder, contents)
     try:
         check = verify if certificate["status"] == "valid" else None
         _write(folder, {**contents, MANIFEST: to_bytes(manifest)}, check)
@@ -77,9 +79,20 @@ def _safetensors(made: Made) -> bytes:
     from safetensors.numpy import save
 
     model = made.model
-    said = metadata(model.about, model.shape, made.classes, model.parameters)
+    said = metadata(model.about, model.shape, made.classes, model.parameters, made.columns)
     # One entry: the order of several is not fixed, and equal models should be equal files.
     return bytes(save(model.tensors(), metadata={"stillroom": said}))
+
+
+def _refuse_too_long(folder: Path, contents: Mapping[str, bytes]) -> None:
+    for name, content in contents.items():
+        if len(content) > LARGEST[name]:
+            raise BadInput(
+                f"{name} has {len(content)} bytes, more than {LARGEST[name]}",
+                where=str(folder / name),
+                why="whoever verifies or uses a bundle reads no file longer than that",
+                remedy="release a smaller model",
+            )
 
 
 def _refuse_unless_empty(folder: Path) -> None:

@@ -58,8 +58,8 @@ class Figures:
 
     def total(self, cost: Price, delta: float, *, single: bool) -> float:
         """What all blocks cost, had they been fixed beforehand; a single one has its own price."""
-        low, high = cost.range(delta)
         if single:
+            low, high = cost.range(delta)
             own, least, most = cost.epsilon(delta), low.epsilon, high.epsilon
         else:
             own = cost.rdp(delta)

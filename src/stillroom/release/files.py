@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from stillroom.documents import json_object
 from stillroom.gate.ledger.store import canonical
 
 MODEL = "model.safetensors"
@@ -21,6 +22,16 @@ BOUND = (MODEL, ONNX, RECIPE)
 """What the certificate binds by hash."""
 LISTED = (MODEL, ONNX, CERTIFICATE, RECIPE, CARD)
 """What the manifest lists: everything but itself."""
+
+LARGEST = {
+    MODEL: 1 << 28,
+    ONNX: 1 << 28,
+    CERTIFICATE: 1 << 24,
+    RECIPE: 1 << 20,
+    CARD: 1 << 25,
+    MANIFEST: 1 << 20,
+}
+"""The most bytes of each file: 256 MiB for a model; nothing longer is written or read."""
 
 INFINITE = "infinite"
 """How JSON says infinity."""
@@ -56,24 +67,9 @@ def from_bytes(content: bytes) -> dict[str, Any]:
     >>> from_bytes(b'{"epsilon": 2.0}')
     {'epsilon': 2.0}
     """
-    document = json.loads(
-        content.decode("utf-8"), object_pairs_hook=_each_once, parse_constant=_no_number
-    )
-    if not isinstance(document, dict):
-        raise ValueError("no JSON object")
+    document = json_object(content)
     _refuse_unprintable(document)
     return document
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two equal keys one reader would take the first and another the last."""
-    if len({key for key, _ in pairs}) != len(pairs):
-        raise ValueError("a key stands there twice")
-    return dict(pairs)
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _refuse_unprintable(value: Any) -> None:

@@ -16,7 +16,27 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from stillroom.documents import file_content
 from stillroom.errors import BadInput
+
+_LARGEST_FILE = 1 << 16
+_WEAK = frozenset(
+    int.from_bytes(bytes.fromhex(y), "little")
+    for y in (
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0100000000000000000000000000000000000000000000000000000000000000",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    )
+)
+"""The y of every point whose order divides eight, in each of its spellings.
+
+Multiplied by a hash, such a point vanishes once in eight times or always: whoever likes can make
+a signature that verifies, and nobody has a private half (RFC 8032 leaves the check to its users).
+"""
 
 
 def public_path(path: Path) -> Path:
@@ -92,7 +112,7 @@ def read_public(path: Path) -> bytes:
     """The 32 bytes of a public key.
 
     Raises:
-        BadInput: there is none.
+        BadInput: there is none, or one that anyone can sign for.
     """
     try:
         key = load_pem_public_key(_read(path))
@@ -100,7 +120,24 @@ def read_public(path: Path) -> bytes:
         key = None
     if not isinstance(key, Ed25519PublicKey):
         raise _no_key(path, "public")
-    return key.public_bytes_raw()
+    public = key.public_bytes_raw()
+    if is_weak(public):
+        raise BadInput(
+            "the public key is one that anyone can sign for",
+            where=str(path),
+            why="it is a point of low order, to which no private key belongs",
+            remedy="ask whoever signs for the real public key",
+        )
+    return public
+
+
+def is_weak(public: bytes) -> bool:
+    """Whether a public key is a point of low order, for which anyone can sign.
+
+    >>> is_weak(bytes([1] + 31 * [0])), is_weak(public_of(bytes(32)))
+    (True, False)
+    """
+    return int.from_bytes(public, "little") & ~(1 << 255) in _WEAK
 
 
 def sign(message: bytes, private: bytes) -> bytes:
@@ -114,7 +151,9 @@ def public_of(private: bytes) -> bytes:
 
 
 def is_signed(message: bytes, signature: bytes, public: bytes) -> bool:
-    """Whether the owner of a public key signed the message."""
+    """Whether the owner of a public key signed the message; a weak key has no owner."""
+    if is_weak(public):
+        return False
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):
@@ -124,10 +163,11 @@ def is_signed(message: bytes, signature: bytes, public: bytes) -> bool:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError as error:
+        return file_content(path, _LARGEST_FILE)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise BadInput(
-            f"the key cannot be read ({error.strerror})",
+            f"the key cannot be read ({reason})",
             where=str(path),
             why="without it nothing can be signed or compared",
             remedy="check the path, or make a pair with `stillroom keys make`",

@@ -52,6 +52,7 @@ class Made:
         controls: other models on the same test, each of them paid for where it is protected; a
             private one only for benchmark or audit, with a public test.
         claim: what the method's paper publishes, and whether it holds.
+        columns: the names of a record's features, where the records have some; public.
 
     Raises:
         BadInput: the parts do not fit together.
@@ -79,6 +80,7 @@ class Made:
     compression: CompressionReport | None = None
     controls: tuple[Control, ...] = ()
     claim: Claim = NO_CLAIM
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check_delta(self.delta)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stillroom.documents import file_content
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate.ledger.store import canonical
 from stillroom.release import keys
-from stillroom.release.files import LISTED, MANIFEST, digest, from_bytes, sha256, to_bytes
+from stillroom.release.files import LARGEST, LISTED, MANIFEST, digest, from_bytes, sha256, to_bytes
 
 FORMAT = "stillroom manifest"
 VERSION = 1
@@ -47,24 +48,23 @@ def read_files(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         BadInput: there is no such folder.
         DoesNotVerify: a file is missing, changed or too much; the message names it.
     """
-    if not folder.is_dir():
+    try:
+        names = {file.name for file in folder.iterdir()}
+    except OSError:
         raise BadInput(
             "there is no bundle at that place",
             where=str(folder),
             why="a bundle is a folder with a manifest",
-            remedy="check the path",
-        )
+            remedy="check the path, and whether the folder may be read",
+        ) from None
     document = _manifest(folder)
-    extra = sorted({file.name for file in folder.iterdir()} - {*LISTED, MANIFEST})
+    extra = sorted(names - {*LISTED, MANIFEST})
     if extra:
         raise does_not(folder / extra[0], "the file is not in the manifest")
     contents = {}
     for name in LISTED:
-        content = _content(folder / name)
-        if (len(content), sha256(content)) != (
-            document["files"][name]["size"],
-            document["files"][name]["sha256"],
-        ):
+        entry, content = document["files"][name], _content(folder / name)
+        if (len(content), sha256(content)) != (entry["size"], entry["sha256"]):
             raise does_not(folder / name, f"{name} is not the file that was released")
         contents[name] = content
     return document, contents
@@ -92,6 +92,8 @@ def check_signature(folder: Path, document: Mapping[str, Any], public: bytes | N
     except (KeyError, TypeError, ValueError):
         known = False
     body = {key: document[key] for key in ("format", "version", "files")}
+    if known and keys.is_weak(own):
+        raise does_not(place, "the key in the manifest is one that anyone can sign for")
     if not known or not keys.is_signed(_message(body), value, own):
         raise does_not(place, "the signature is not that of the key it names")
     if public is not None and own != public:
@@ -119,9 +121,11 @@ def parsed(content: bytes, file: Path) -> dict[str, Any]:
     """
     try:
         return from_bytes(content)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise does_not(
-            file, f"{file.name} is not a JSON object of plain text with each key once"
+            file,
+            f"{file.name} is not a JSON object of plain text with each key once, of a reasonable "
+            "length and depth",
         ) from None
 
 
@@ -135,7 +139,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
     content = _content(place)
     document = parsed(content, place)
     try:
-        if (document["format"], document["version"]) != (FORMAT, VERSION):
+        known = document["format"] == FORMAT and type(document["version"]) is int
+        if not known or document["version"] != VERSION:
             raise does_not(place, "the manifest is of an unknown format or version")
         # Compared as bytes too: a changed blank has the same meaning and another file.
         if document["digest"] != digest(document) or to_bytes(document) != content:
@@ -143,7 +148,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         if set(document["files"]) != set(LISTED):
             raise does_not(place, "the manifest does not list the files of a bundle")
         for entry in document["files"].values():
-            _ = entry["size"], entry["sha256"]
+            if type(entry["size"]) is not int or not isinstance(entry["sha256"], str):
+                raise does_not(place, "the manifest does not list sizes and hashes")
         _ = document["signature"]
     except (KeyError, TypeError, ValueError):
         raise does_not(place, "the manifest is incomplete") from None
@@ -154,6 +160,8 @@ def _content(file: Path) -> bytes:
     if file.is_symlink() or not file.is_file():
         raise does_not(file, f"{file.name} is missing, or is not a file")
     try:
-        return file.read_bytes()
+        return file_content(file, LARGEST[file.name])
     except OSError as error:
         raise does_not(file, f"{file.name} cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise does_not(file, f"{file.name} is no file of a bundle: {error}") from None

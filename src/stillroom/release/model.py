@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.features import FEATURES
+from stillroom.release.graph import check_graph
 from stillroom.release.linear_graph import linear_onnx
 
 TOLERANCE = 1e-4
@@ -120,9 +121,19 @@ def checked_onnx(model: ReleasedModel, classes: tuple[str, ...]) -> bytes:
     largest; and a record alone gets the logits it gets among others.
 
     Raises:
+        BadInput: it has an operator that `predict` does not run.
         NumericalDoubt: file and model disagree.
     """
     content = model.onnx(classes)
+    try:
+        check_graph(content)
+    except ValueError as error:
+        raise BadInput(
+            f"the network cannot be released: {error}",
+            where="model.onnx",
+            why="`stillroom predict` runs no such file, since it may be anybody's",
+            remedy="build it of plain layers, without loops and without operators of your own",
+        ) from None
     check_onnx(content, model)
     return content
 

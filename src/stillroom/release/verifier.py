@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,13 @@ _UNFIT = {
     "unprotected": "the list of what is not protected is not complete",
     "model": "it belongs to another model or recipe",
 }
-_ODD = (ArithmeticError, AttributeError, RecursionError)
-"""What else reading a malformed document can end in."""
+ODD = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
+)
+"""What reading a malformed document can end in."""
+MOST_WISHES = 1000
+"""Of all blocks of a certificate; a release has some ten."""
 _PICTURE = re.compile(rb'src="data:image/png;base64,([A-Za-z0-9+/=]+)"')
 
 
@@ -74,7 +80,9 @@ class Opened:
 
     def report(self) -> dict[str, Any]:
         """What was checked, as a document for `--json`."""
-        return {**_report(self.certificate), "signature": self.signature, "card": self.card}
+        with certain(self.folder / CERTIFICATE):
+            told = _report(self.certificate)
+        return {**told, "signature": self.signature, "card": self.card}
 
 
 def verify_bundle(folder: Path | str, key: Path | str | None = None) -> dict[str, Any]:
@@ -109,7 +117,8 @@ def open_bundle(
     certificate = checked_certificate(folder, contents)
     card = "not checked"
     if with_card:
-        card = _check_card(certificate, contents[CARD], folder / CARD)
+        with certain(folder / CARD):
+            card = _check_card(certificate, contents[CARD], folder / CARD)
     return Opened(folder, contents, certificate, signature, card)
 
 
@@ -121,22 +130,14 @@ def checked_certificate(folder: Path, contents: Mapping[str, bytes]) -> dict[str
     """
     place = folder / CERTIFICATE
     certificate = parsed(contents[CERTIFICATE], place)
-    try:
+    with certain(place):
         _check_version(certificate, place)
         if to_bytes(certificate) != contents[CERTIFICATE]:
             raise does_not(place, "certificate.json is spelled in another way than it was written")
+        if sum(len(block["wishes"]) for block in certificate["blocks"]) > MOST_WISHES:
+            raise does_not(place, "certificate.json has more wishes than any release")
         again = completed(certificate, contents, _figures(certificate))
-    except DoesNotVerify as error:
-        if error.where == str(place):
-            raise
-        raise does_not(place, f"certificate.json: {error.what}") from None
-    except StillroomError as error:
-        raise does_not(place, f"certificate.json makes no sense: {error.what}") from None
-    except (LookupError, TypeError, ValueError, *_ODD) as error:
-        raise does_not(
-            place, f"certificate.json cannot be read with certainty ({type(error).__name__})"
-        ) from None
-    _compare(certificate, again, place)
+        _compare(certificate, again, place)
     if certificate["status"] != "valid":
         raise DoesNotVerify(
             "the certificate is void: its noise did not come from the operating system",
@@ -147,10 +148,32 @@ def checked_certificate(folder: Path, contents: Mapping[str, bytes]) -> dict[str
     return certificate
 
 
+@contextmanager
+def certain(place: Path) -> Iterator[None]:
+    """Whatever reading a file of a bundle ends in, it does not verify.
+
+    Raises:
+        DoesNotVerify: in place of any error; it names the file.
+    """
+    name = place.name
+    try:
+        yield
+    except DoesNotVerify as error:
+        if error.where == str(place):
+            raise
+        raise does_not(place, f"{name}: {error.what}") from None
+    except StillroomError as error:
+        raise does_not(place, f"{name} makes no sense: {error.what}") from None
+    except ODD as error:
+        raise does_not(
+            place, f"{name} cannot be read with certainty ({type(error).__name__})"
+        ) from None
+
+
 def _check_version(certificate: Mapping[str, Any], place: Path) -> None:
     if certificate["format"] != FORMAT or type(certificate["version"]) is not int:
         raise does_not(place, "certificate.json is of an unknown format")
-    if certificate["version"] < VERSION:
+    if 0 < certificate["version"] < VERSION:
         raise DoesNotVerify(
             f"the certificate is of version {certificate['version']}, whose epsilons could be too "
             "small",

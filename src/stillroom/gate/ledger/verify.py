@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from stillroom.data.store import load_parts
-from stillroom.errors import BadInput, DoesNotVerify, UnsupportedEvent, WrongData
+from stillroom.documents import count, file_content, json_object
+from stillroom.errors import BadInput, DoesNotVerify, NumericalDoubt, UnsupportedEvent, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
 from stillroom.gate.events import REPEATABLE, Line, lines_from_json
@@ -27,7 +28,15 @@ from stillroom.vocabulary import CHANGED_RECORD, RECORD, Budget, Guarantee, Pair
 
 EXPORT_FORMAT = "stillroom ledger export"
 EXPORT_VERSION = 2
+LARGEST_EXPORT = 1 << 27
+_MOST_DELTAS = 16
+"""Deltas that a block states its price at; each takes a moment."""
 _CLOSE = 1e-9
+_ODD = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
+)
+"""What reading a malformed row can end in."""
 
 
 def export(ledger: Ledger) -> dict[str, Any]:
@@ -47,10 +56,10 @@ def rows_of_export(document: Mapping[str, Any], where: str) -> list[Row]:
     """
     known = (document.get("format"), document.get("version")) == (EXPORT_FORMAT, EXPORT_VERSION)
     try:
-        rows = [Row(**row) for row in document["rows"]] if known else None
-    except (KeyError, TypeError):
-        rows = None
-    if rows is None:
+        rows = [_row(row) for row in document["rows"]] if known else []
+    except (LookupError, TypeError, ValueError):
+        rows = []
+    if not rows or rows[0].kind != "open":
         raise DoesNotVerify(
             "the file is not a ledger export of a known version",
             where=where,
@@ -65,6 +74,17 @@ def rows_of_export(document: Mapping[str, Any], where: str) -> list[Row]:
             raise broken(where, number, "the chain of hashes breaks")
         previous = digest
     return rows
+
+
+def _row(told: Mapping[str, Any]) -> Row:
+    row = Row(**told)
+    texts = all(isinstance(text, str) for text in (row.at, row.kind, row.hash))
+    if not texts or not isinstance(row.body, dict):
+        raise ValueError("not a row")
+    count(row.seq, 1)
+    if row.block is not None:
+        count(row.block, 1)
+    return row
 
 
 def verify(ledger: Ledger) -> None:
@@ -97,9 +117,15 @@ def verify_rows(rows: Iterable[Row], where: str) -> None:
     Raises:
         DoesNotVerify: something does not fit, or a row cannot be read.
     """
-    try:
+    with _readable(where):
         _verify_rows(rows, where)
-    except (BadInput, UnsupportedEvent, KeyError, IndexError, TypeError, ValueError) as error:
+
+
+@contextmanager
+def _readable(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (BadInput, NumericalDoubt, UnsupportedEvent, *_ODD) as error:
         raise DoesNotVerify(
             f"a row of the ledger cannot be read ({type(error).__name__})",
             where=where,
@@ -129,10 +155,10 @@ def _verify_rows(rows: Iterable[Row], where: str) -> None:
             _check_budgets(row, totals, promises.budgets, first=not blocks, where=where)
             blocks[row.seq] = row
         elif row.kind == "draw":
-            wish = row.body["wish"]
+            wish = count(row.body["wish"])
             if row.block not in blocks:
                 raise broken(where, row.seq, "a draw has no block")
-            taken = drawn.get((row.block, wish), 0) + row.body["count"]
+            taken = drawn.get((row.block, wish), 0) + count(row.body["count"], 1)
             if taken > blocks[row.block].body["wishes"][wish]["count"]:
                 raise broken(where, row.seq, "more was drawn than the block paid for")
             drawn[row.block, wish] = taken
@@ -141,7 +167,7 @@ def _verify_rows(rows: Iterable[Row], where: str) -> None:
             draw = open_draws.pop(row.body["draw"], None)
             if draw is None or draw.block != row.block:
                 raise broken(where, row.seq, "a commit has no draw")
-            if row.body["answered"] > draw.body["allowance"]:
+            if count(row.body["answered"]) > count(draw.body["allowance"]):
                 raise broken(where, row.seq, "more was answered than the draw allowed")
 
 
@@ -149,8 +175,11 @@ def _check_block(
     row: Row, before: Mapping[Pair, renyi.Curve], where: str
 ) -> dict[Pair, renyi.Curve]:
     events = lines_from_json(row.body["events"])
-    wishes = [(mechanism_from_json(wish), wish["count"]) for wish in row.body["wishes"]]
-    if events != [line for mechanism, count in wishes for line in mechanism.lines(count)]:
+    if not 0 < len(row.body["wishes"]) <= len(events):
+        raise ValueError("more wishes than events")
+    wishes = [(mechanism_from_json(wish), count(wish["count"], 1)) for wish in row.body["wishes"]]
+    count(row.body["samples"])
+    if events != [line for mechanism, n in wishes for line in mechanism.lines(n)]:
         raise broken(where, row.seq, "the events are not those of what was reserved")
     lines = events if row.body["noise"] == "os" else []
     stated = totals_from_json(row.body["totals"])
@@ -164,6 +193,8 @@ def _check_block(
             raise broken(where, row.seq, "a block of repeatable noise has a finite price")
     for pair_text, by_delta in row.body["epsilon"].items():
         cost = price(lines, Pair.parse(pair_text))
+        if len(by_delta) > _MOST_DELTAS:
+            raise ValueError("too many deltas")
         for delta, figures in by_delta.items():
             least, _ = cost.range(float(delta))
             if figures.get("certified", math.inf) < least.epsilon:
@@ -244,7 +275,8 @@ def check(path: Path, *, head: str | None = None, data: str | None = None) -> di
                 why="the budget of one data set must not pay for another",
                 remedy="verify with the data set the ledger was made for",
             )
-    return _report(rows)
+    with _readable(str(path)):
+        return _report(rows)
 
 
 def _all_ids(data: str) -> list[str]:
@@ -253,16 +285,17 @@ def _all_ids(data: str) -> list[str]:
 
 def _read_export(path: Path) -> dict[str, Any] | None:
     """The JSON document at `path`; None where the file is no JSON."""
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as file:
             if file.read(1) != b"{":
                 return None
-        document = json.loads(path.read_text(encoding="utf-8"))
+        return json_object(file_content(path, LARGEST_EXPORT))
     except OSError:
         return None
     except ValueError:
-        document = {}
-    return document if isinstance(document, dict) else {}
+        return {}
 
 
 def _report(rows: Sequence[Row]) -> dict[str, Any]:

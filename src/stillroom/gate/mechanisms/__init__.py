@@ -57,7 +57,7 @@ def mechanism_from_json(body: Mapping[str, Any]) -> Mechanism:
         kind = _BY_NAME[body["mechanism"]]
         given = {part.name: body[part.name] for part in fields(kind)}
         return kind(**{**given, "unit": Unit(given["unit"])})
-    except (BadInput, KeyError, TypeError, ValueError):
+    except (AttributeError, BadInput, LookupError, TypeError, ValueError):
         raise UnsupportedEvent(
             "a mechanism is unknown or incompletely described",
             why="what it drew cannot be compared with what was charged",

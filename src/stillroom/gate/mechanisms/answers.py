@@ -17,7 +17,7 @@ from fractions import Fraction
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.events import GaussianEvent, Line
 from stillroom.gate.mechanisms import discrete_gaussian
-from stillroom.gate.mechanisms.base import Mechanism, check_count
+from stillroom.gate.mechanisms.base import LARGEST_SQUARE, Mechanism, check_count
 from stillroom.gate.mechanisms.discrete_gaussian import check_fine_sigma
 from stillroom.vocabulary import Integers, Norm, Sensitivity, Unit
 
@@ -47,7 +47,7 @@ class GaussianAnswers(Mechanism):
 
     def __post_init__(self) -> None:
         check_count("width", self.width)
-        check_count("squared_distance", self.squared_distance)
+        check_count("squared_distance", self.squared_distance, largest=LARGEST_SQUARE)
         object.__setattr__(self, "sigma", check_fine_sigma(self.sigma))
 
     @property

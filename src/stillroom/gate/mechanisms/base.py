@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from stillroom.documents import LARGEST_COUNT
 from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.events import Line
@@ -71,11 +72,16 @@ class Mechanism(ABC):
         return body
 
 
-def check_count(what: str, value: int, smallest: int = 1) -> int:
-    """A whole number that is large enough, or a clear refusal."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
+LARGEST_SQUARE = 2**200
+"""Of a distance in grid units: its numbers have 64 bits, and there are at most 2^62 of them."""
+
+
+def check_count(what: str, value: int, smallest: int = 1, largest: int = LARGEST_COUNT) -> int:
+    """A whole number in its range, or a clear refusal."""
+    if type(value) is not int or not smallest <= value <= largest:
         raise BadInput(
-            f"{what} must be a whole number of at least {smallest}, got {value!r}",
+            f"{what} must be a whole number of at least {smallest}, got {str(value)[:60]}"
+            + ("" if type(value) is not int or value < smallest else ": too large"),
             where=what,
             why="a guessed size would give a false epsilon",
             remedy=f"give {what} as a whole number",

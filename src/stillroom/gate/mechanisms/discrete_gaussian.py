@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.documents import LARGEST, exact
 from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.sampling import (
@@ -38,31 +39,32 @@ def check_sigma(sigma: Fraction | float | int | str, where: str = "sigma") -> Fr
     Fraction(1, 2)
     """
     try:
-        # A float's decimal spelling is what its writer meant; its binary value is not.
-        exact = Fraction(repr(sigma) if isinstance(sigma, float) else sigma)
-    except (ValueError, OverflowError, TypeError, ZeroDivisionError):
-        exact = Fraction(0)
-    if not 0 < exact <= LARGEST_SIGMA:
+        found = exact(sigma)
+    except ValueError:
+        found = Fraction(0)
+    # Its square stands in the ledger, as a number of a reasonable length.
+    short = max(found.numerator, found.denominator) ** 2 < LARGEST
+    if not 0 < found <= LARGEST_SIGMA or not short:
         raise BadInput(
-            f"sigma must be a number in (0, 2^56], got {sigma}",
+            f"sigma must be a number in (0, 2^56], got {str(sigma)[:60]}",
             where=where,
             why="sigma is the noise; without it the answer is the sensitive value itself",
             remedy="give sigma > 0, or let `stillroom plan --epsilon` find the smallest one",
         )
-    return exact
+    return found
 
 
 def check_fine_sigma(sigma: Fraction | float | int | str) -> Fraction:
     """An exact sigma that the price of grid vectors covers, or a clear refusal (E3)."""
-    exact = check_sigma(sigma)
-    if exact <= 2:
+    found = check_sigma(sigma)
+    if found <= 2:
         raise BadInput(
-            f"sigma is {float(exact):g} grid units, and must exceed 2",
+            f"sigma is {float(found):g} grid units, and must exceed 2",
             where="sigma",
             why="on so coarse a grid the discrete noise is not covered by the Gaussian price",
             remedy="use a finer grid: more grid units for the same noise",
         )
-    return exact
+    return found
 
 
 def _weights(spread: Fraction) -> list[int]:

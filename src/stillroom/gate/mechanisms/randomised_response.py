@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from stillroom.documents import exact
 from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.events import Line, RandomisedResponseEvent
@@ -34,7 +35,7 @@ class RandomisedResponse(Mechanism):
 
     def __post_init__(self) -> None:
         check_count("classes", self.classes, smallest=2)
-        object.__setattr__(self, "keep", Fraction(self.keep))
+        object.__setattr__(self, "keep", exact(self.keep))
         if not Fraction(1, self.classes) <= self.keep < 1:
             raise BadInput(
                 f"keep must lie in [1/{self.classes}, 1), got {self.keep}",

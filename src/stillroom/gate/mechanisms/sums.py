@@ -13,11 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from stillroom.documents import exact
 from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.events import GaussianEvent, LaplaceEvent, Line, SampledGaussianEvent
 from stillroom.gate.mechanisms import discrete_gaussian, discrete_laplace
-from stillroom.gate.mechanisms.base import Mechanism, check_count
+from stillroom.gate.mechanisms.base import LARGEST_SQUARE, Mechanism, check_count
 from stillroom.gate.mechanisms.discrete_gaussian import check_fine_sigma, check_sigma
 from stillroom.vocabulary import Integers, Norm, Pair, Relation, Sensitivity, Unit
 
@@ -133,9 +134,9 @@ class GaussianSum(Mechanism):
 
     def __post_init__(self) -> None:
         check_count("width", self.width)
-        check_count("squared_norm", self.squared_norm)
+        check_count("squared_norm", self.squared_norm, largest=LARGEST_SQUARE)
         object.__setattr__(self, "sigma", check_fine_sigma(self.sigma))
-        object.__setattr__(self, "rate", Fraction(self.rate))
+        object.__setattr__(self, "rate", exact(self.rate))
         if not 0 < self.rate <= 1:
             raise BadInput(
                 f"the sampling rate must lie in (0, 1], got {self.rate}",
