@@ -139,7 +139,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
     content = _content(place)
     document = parsed(content, place)
     try:
-        if (document["format"], document["version"]) != (FORMAT, VERSION):
+        known = document["format"] == FORMAT and type(document["version"]) is int
+        if not known or document["version"] != VERSION:
             raise does_not(place, "the manifest is of an unknown format or version")
         # Compared as bytes too: a changed blank has the same meaning and another file.
         if document["digest"] != digest(document) or to_bytes(document) != content:

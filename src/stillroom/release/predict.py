@@ -14,13 +14,8 @@ from stillroom.extras import needed
 from stillroom.release.files import CERTIFICATE, ONNX
 from stillroom.release.manifest import does_not, parsed, read_files
 from stillroom.release.model_file import columns_of, shape_and_classes
-from stillroom.release.strangers_model import StrangersModel
+from stillroom.release.strangers_model import TOGETHER, Labels, Logits, StrangersModel
 
-Labels = npt.NDArray[np.int64]
-Logits = npt.NDArray[np.float32]
-
-TOGETHER = 256
-"""Records run at once: a network's inner layers can be a thousand times as large as a record."""
 LARGEST_INPUT = 1 << 29
 """Bytes of a .npy file, which is read as a whole."""
 

@@ -55,30 +55,38 @@ def _limit_memory(beside: int) -> None:
 
 
 def _serve() -> None:
-    answers = sys.stdout.buffer
-    opening = receive(sys.stdin.buffer)
-    if opening is None:
-        return
-    model = opening[1][0]
+    asks, answers = sys.stdin.buffer, sys.stdout.buffer
+    receive(asks)
     try:
         import onnxruntime
     except (ImportError, OSError) as fault:
         absent = isinstance(fault, ModuleNotFoundError) and fault.name == "onnxruntime"
         send(answers, {"unloaded": "absent" if absent else "broken"})
         return
+    send(answers, {})
+    opening = receive(asks)
+    if opening is None:
+        return
+    model = opening[1][0]
     # Where there is no such limit, only the time is bounded.
     with suppress(OSError, ValueError):
-        _limit_memory(3 * len(model))
+        _limit_memory(2 * len(model))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            model,
+            options,
+            providers=["CPUExecutionProvider"],
+            # It would run parts of the model before anybody asks.
+            disabled_optimizers=["ConstantFolding"],
+        )
     except Exception as error:
         send(answers, {"fault": type(error).__name__})
         return
     send(answers, {})
-    while (asked := receive(sys.stdin.buffer)) is not None:
+    while (asked := receive(asks)) is not None:
         head, (records,) = asked
         x = np.frombuffer(records, dtype=np.float32).reshape(head["shape"])
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from types import TracebackType
@@ -17,10 +18,22 @@ from stillroom.extras import unloaded
 from stillroom.release import runner
 from stillroom.release.graph import check_graph
 
+Labels = npt.NDArray[np.int64]
+Logits = npt.NDArray[np.float32]
+
+TOGETHER = 256
+"""Records run at once: a network's inner layers can be a thousand times as large as a record."""
 SECONDS = 5.0
-"""For a batch, beside `SECONDS_PER_RECORD`; starting the process has `SECONDS_TO_START`."""
+"""For a batch, beside `SECONDS_PER_RECORD`."""
 SECONDS_PER_RECORD = 1.0
-SECONDS_TO_START = 60.0
+SECONDS_TO_OPEN = 20.0
+"""For reading the model."""
+SECONDS_TO_START = 120.0
+"""For loading ONNX Runtime, of which the model knows nothing yet."""
+
+
+class _CannotRun(Exception):
+    """ONNX Runtime gave up; it goes on with the next batch."""
 
 
 class StrangersModel:
@@ -40,7 +53,7 @@ class StrangersModel:
     """
 
     def __init__(self, content: bytes, place: Path, classes: int) -> None:
-        self._place, self._classes = place, classes
+        self._place, self._classes, self._together = place, classes, TOGETHER
         try:
             check_graph(content)
         except ValueError as error:
@@ -52,14 +65,18 @@ class StrangersModel:
             stderr=subprocess.DEVNULL,
         )
         try:
-            head, _ = self._ask({}, content, seconds=SECONDS_TO_START)
+            head, _ = self._ask({}, b"", seconds=SECONDS_TO_START)
+            if "unloaded" in head:
+                absent = head["unloaded"] == "absent"
+                why = "it runs the bundle's model"
+                raise unloaded("onnxruntime", "predict", why, absent=absent)
+            self._ask({}, content, seconds=SECONDS_TO_OPEN)
+        except _CannotRun as error:
+            self.close()
+            raise self._refused(f"ONNX Runtime cannot open it ({error})") from None
         except BaseException:
             self.close()
             raise
-        if "unloaded" in head:
-            self.close()
-            absent = head["unloaded"] == "absent"
-            raise unloaded("onnxruntime", "predict", "it runs the bundle's model", absent=absent)
 
     def __enter__(self) -> StrangersModel:
         return self
@@ -76,18 +93,34 @@ class StrangersModel:
         """End the process."""
         self._child.kill()
         for stream in (self._child.stdin, self._child.stdout):
-            if stream is not None:
+            assert stream is not None
+            with suppress(OSError):  # what could not be sent any more
                 stream.close()
         self._child.wait()
 
-    def run(self, x: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], Any]:
-        """The logits and labels of some records.
+    def run(self, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels]:
+        """The logits and labels of some records, of fewer at once where the memory is too small.
 
         Raises:
             BadInput: a score is not a finite number.
             DoesNotVerify: the model takes too long or too much memory, or answers with something
                 else than a score per class and a label per record.
         """
+        answers, start = [], 0
+        while start < len(x):
+            some = x[start : start + self._together]
+            try:
+                answers.append(self._answer(some))
+            except _CannotRun as error:
+                if len(some) == 1:
+                    raise self._refused(f"ONNX Runtime cannot run it ({error})") from None
+                self._together = len(some) // 2
+                continue
+            start += len(some)
+        logits, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+        return logits, labels
+
+    def _answer(self, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels]:
         seconds = SECONDS + SECONDS_PER_RECORD * len(x)
         head, bodies = self._ask({"shape": x.shape}, x.tobytes(), seconds=seconds)
         expected = {"logits": [len(x), self._classes], "label": [len(x)]}
@@ -135,7 +168,7 @@ class StrangersModel:
         if answer is None:
             raise self._refused("ONNX Runtime ended with it")
         if "fault" in answer[0]:
-            raise self._refused(f"ONNX Runtime cannot run it ({answer[0]['fault']})")
+            raise _CannotRun(answer[0]["fault"])
         return answer
 
     def _refused(self, what: str) -> DoesNotVerify:

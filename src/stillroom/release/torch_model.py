@@ -20,7 +20,7 @@ from stillroom.engine.workers import one_thread
 from stillroom.errors import BadInput
 from stillroom.models import parameter_count
 from stillroom.release.linear_graph import IR_VERSION
-from stillroom.release.predict import TOGETHER
+from stillroom.release.strangers_model import TOGETHER
 
 _OPSET = 18
 """The oldest that the exporter writes without converting."""

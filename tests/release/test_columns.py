@@ -1,0 +1,63 @@
+"""Records for a model must have the columns it was trained on, in their order."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hostile.making import COLUMNS, FEATURES, honest, write_csv
+from methods.forging import forge, rehash
+from stillroom.cli import run
+from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.methods.verify import verify
+from stillroom.release.predict import model_of, predict, read_records
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    return Path(shutil.copytree(honest() / "bundle", tmp_path / "bundle"))
+
+
+def rows(order):
+    random = np.random.default_rng(9)
+    return [[*random.integers(0, 17, FEATURES)[order], 1] for _ in range(20)]
+
+
+def test_the_same_records_in_another_order_are_refused(bundle, tmp_path):
+    """They were given other labels, with exit 0."""
+    order = np.roll(np.arange(FEATURES), 5)
+    write_csv(tmp_path / "right.csv", COLUMNS, rows(np.arange(FEATURES)))
+    write_csv(tmp_path / "turned.csv", [COLUMNS[i] for i in order], rows(order))
+    model, _ = model_of(bundle)
+    right = read_records(str(tmp_path / "right.csv"), model)
+    with pytest.raises(BadInput, match="another order"):
+        read_records(str(tmp_path / "turned.csv"), model)
+    other, _ = predict(bundle, right[:, order])
+    assert not np.array_equal(predict(bundle, right)[0], other), "the order would have mattered"
+    assert run(["predict", str(bundle), str(tmp_path / "right.csv")]) == 0
+    assert run(["predict", str(bundle), str(tmp_path / "turned.csv")]) == 2
+
+
+def test_records_without_names_are_taken_as_they_are(bundle, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((2, FEATURES)))
+    model, _ = model_of(bundle)
+    assert read_records(str(tmp_path / "x.npy"), model).shape == (2, FEATURES)
+
+
+def test_the_certificate_names_the_columns_and_no_other_verify(bundle):
+    document = json.loads((bundle / "certificate.json").read_text())
+    assert document["model"]["columns"] == COLUMNS
+    for other in (COLUMNS[::-1], [*COLUMNS[:-1], "age"], COLUMNS[:-1], []):
+        document["model"]["columns"] = other
+        forge(bundle, document, None)
+        with pytest.raises(DoesNotVerify, match="another model"):
+            verify(bundle)
+    del document["model"]["columns"]
+    forge(bundle, document, None)
+    with pytest.raises(DoesNotVerify, match="another model"):
+        verify(bundle)
+    rehash(bundle)
