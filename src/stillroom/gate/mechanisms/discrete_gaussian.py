@@ -46,7 +46,7 @@ def check_sigma(sigma: Fraction | float | int | str, where: str = "sigma") -> Fr
     short = max(found.numerator, found.denominator) ** 2 < LARGEST
     if not 0 < found <= LARGEST_SIGMA or not short:
         raise BadInput(
-            f"sigma must be a number in (0, 2^56] of at most 60 digits, got {str(sigma)[:60]}",
+            f"sigma must be a number in (0, 2^56], got {str(sigma)[:60]}",
             where=where,
             why="sigma is the noise; without it the answer is the sensitive value itself",
             remedy="give sigma > 0, or let `stillroom plan --epsilon` find the smallest one",
