@@ -147,7 +147,7 @@ SHARES += [
 
 NUMBERS = [
     planned("a billion steps", small(training="steps = 1000000000"), "100000"),
-    planned("many steps of few records", small(training="steps = 100000\nrate = 1e-6"), "too long"),
+    planned("many steps of few records", small(training="steps = 100000\nrate = 1e-5"), "too long"),
     planned("a rate below all batches", small(training="rate = 1e-9"), "training.rate"),
     planned("a rate above one", small(training="rate = 2"), "training.rate"),
     planned("a clip of nothing", small(training="clip = 0"), "training.clip"),

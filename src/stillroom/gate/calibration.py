@@ -88,11 +88,14 @@ def _narrowed(figure: Callable[[int], float], target: float, low: int, high: int
     """
     while high - low > 1:
         width, guess = high - low, (low + high) // 2
-        if low:
-            ends = [math.log(figure(step) / target) for step in (low, high)]
-            if math.isfinite(ends[0]) and ends[0] > ends[1]:
-                share = ends[0] / (ends[0] - ends[1])
-                guess = math.ceil(low * (high / low) ** share)
+        ends = [math.log(figure(step) / target) for step in (low, high)] if low else [math.inf]
+        if not math.isfinite(ends[0]):
+            # Below some noise there is no figure at all, and beside the middle nothing to learn.
+            low, high = (low, guess) if figure(guess) <= target else (guess, high)
+            continue
+        if ends[0] > ends[1]:
+            share = ends[0] / (ends[0] - ends[1])
+            guess = math.ceil(low * (high / low) ** share)
         guess = min(max(guess, low + 1), high - 1)
         beside = guess - 1 if figure(guess) <= target else guess + 1
         for step in (guess, beside, (low + high) // 2):

@@ -24,7 +24,7 @@ MOST_NUMBERS = 65_536
 MOST_VIEWS = 1000
 LARGEST_RATE = 1e12
 """Of a learning rate, a temperature and the like, none of which changes a price."""
-SMALLEST_RATE = Fraction(1, 10**6)
+SMALLEST_RATE = Fraction(1, 10**5)
 LARGEST_EPSILON = 1000.0
 """Beyond some ten an epsilon promises next to nothing."""
 SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(10**12)
