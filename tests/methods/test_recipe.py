@@ -9,7 +9,7 @@ import pytest
 
 from stillroom.errors import BadInput
 from stillroom.methods.recipe import Recipe, explain, parse, read
-from stillroom.methods.terms import person_warnings
+from stillroom.methods.terms import promise_warnings
 
 SMALL = """
 [data]
@@ -186,9 +186,9 @@ def test_a_file_beside_the_recipe(tmp_path):
     split = file_recipe().split(tmp_path)
     assert len(split.sensitive) + len(split.test) == 20
     assert not set(split.sensitive.persons) & set(split.test.persons)
-    assert "single records only" in person_warnings(file_recipe(), {"persons": True})[0]
-    assert person_warnings(file_recipe(), {"persons": False}) == ()
-    assert person_warnings(file_recipe("unit = 'person'\n"), {"persons": True}) == ()
+    assert "single records only" in promise_warnings(file_recipe(), {"persons": True})[0]
+    assert promise_warnings(file_recipe(), {"persons": False}) == ()
+    assert promise_warnings(file_recipe("unit = 'person'\n"), {"persons": True}) == ()
 
 
 def test_a_persons_records_are_not_split_by_class(tmp_path):
