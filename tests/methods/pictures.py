@@ -18,13 +18,21 @@ def tiny(shape, classes):
                          nn.Linear(12, classes))
 
 def steep(shape, classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(256, 8), nn.Linear(8, classes))
+    return nn.Sequential(nn.Flatten(), nn.Linear(256, 8), nn.Linear(8, 8), nn.Linear(8, 8),
+                         nn.Linear(8, classes))
 
 def wide(shape, classes):
     return nn.Sequential(nn.Flatten(), nn.Linear(256, classes + 1))
 
 def normed(shape, classes):
     return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(256), nn.Linear(256, classes))
+
+class Running(nn.Module):
+    def forward(self, x):
+        return x.cumsum(1)
+
+def running(shape, classes):
+    return nn.Sequential(nn.Flatten(), Running(), nn.Linear(256, classes))
 """
 
 SKETCH = """

@@ -75,9 +75,9 @@ def test_a_cut_off_network_goes_on(tmp_path, networks, quick):
 
 
 def diverging(folder, rate):
-    """Two layers whose weights are so large after a step that their product is no number."""
+    """Four layers whose weights are so large after a step that their product is no number."""
     recipe = network(folder, records=200)
-    text = recipe.read_text().replace("learning_rate = 2.0", "learning_rate = 1e30")
+    text = recipe.read_text().replace("learning_rate = 2.0", "learning_rate = 1e12")
     recipe.write_text(text.replace("tiny", "steep").replace("rate = 1\n", f"rate = '{rate}'\n", 1))
     return recipe
 
@@ -212,6 +212,7 @@ def test_public_weights_to_start_from(tmp_path, networks, quick):
     [
         ('model = "own_networks:wide"', r"not \(2, 10\)"),
         ('model = "own_networks:normed"', "mixes records"),
+        ('model = "own_networks:running"', "an operator that is not on the list"),
         ('model = "own_networks:none"', "no callable"),
         ('model = "no_such_package:net"', "cannot be imported"),
         ('model = "resnet-9000"', "no model"),

@@ -35,10 +35,9 @@ class DirectWay:
         self._learner = learner_of(recipe, split, recipe_folder, run_folder)
         sketch_of(recipe, self._data.shape)
         if recipe.student is not None:
-            from stillroom.methods.student import student_network
+            from stillroom.methods.student import refuse_unfit_student
 
-            # A student that does not fit is found before anything is paid for.
-            student_network(recipe, self._data.shape, len(self._data.classes))
+            refuse_unfit_student(recipe, self._data.shape, self._data.classes)
         self.width = self._learner.width
 
     def prepare(self, tell: Callable[[str], None], on_step: Callable[[int, int], None]) -> None:

@@ -18,6 +18,7 @@ from stillroom.errors import BadInput
 from stillroom.methods.costs import plan_of
 from stillroom.methods.direct import descend
 from stillroom.methods.learners import Progress, refuse_overlap
+from stillroom.methods.own_network import refuse_unexportable
 from stillroom.methods.recipe import Recipe
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.models.augmentation import Augment
@@ -115,7 +116,10 @@ class NetworkLearner:
         return len(self._start)
 
     def look(self, on_done: Progress) -> None:
-        """The records were looked at when they were put in place."""
+        """See that the network can be released; the records were looked at before."""
+        layers = nn.Sequential(self._pictures, self._network)
+        name = self._recipe.training.model
+        refuse_unexportable(name, layers, self._data.shape, self._data.classes)
 
     def prepare(self, sampled: PublicPictures | None) -> None:
         """Nothing is fitted: a network looks at the pictures themselves."""

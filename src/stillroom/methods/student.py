@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from stillroom.data import Dataset
+from stillroom.methods.own_network import refuse_unexportable
 from stillroom.methods.recipe import Recipe
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.public import Mixture
@@ -29,6 +30,18 @@ def student_network(recipe: Recipe, shape: tuple[int, ...], classes: int) -> nn.
     network = build(recipe.student.model, given, classes, seed=recipe.student.start_seed)
     check_fits(network, given, classes, private_training=False)
     return network
+
+
+def refuse_unfit_student(recipe: Recipe, shape: tuple[int, ...], classes: tuple[str, ...]) -> None:
+    """Find a student that does not fit, or could not be released, before anything is paid for.
+
+    Raises:
+        BadInput: it is one.
+    """
+    assert recipe.student is not None
+    network = student_network(recipe, shape, len(classes))
+    layers = nn.Sequential(AsPictures(shape, recipe.features.full_scale), network)
+    refuse_unexportable(recipe.student.model, layers, shape, classes)
 
 
 class Student:

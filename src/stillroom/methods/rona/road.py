@@ -14,6 +14,7 @@ from stillroom.engine import Engine
 from stillroom.gate import Passage
 from stillroom.methods.costs import sketch_of
 from stillroom.methods.outcome import Guesses, Outcome, guesser
+from stillroom.methods.own_network import refuse_unexportable
 from stillroom.methods.recipe import Recipe
 from stillroom.methods.rona.algorithm import Guide, Source, teach
 from stillroom.methods.rona.public_side import PublicSide
@@ -58,6 +59,9 @@ class RonaWay(ABC):
 
     def prepare(self, tell: Tell, on_step: Progress) -> None:
         """Train the auxiliary teacher and Base, side by side."""
+        layers = nn.Sequential(self.public.pictures, self.student)
+        shape, classes = self.split.public.shape, self.split.public.classes
+        refuse_unexportable(self.part.student, layers, shape, classes)
         tell("training on public records")
         self._base, self._auxiliary = self.public.train(
             self.engine, auxiliary=self.needs_auxiliary, on_done=on_step
