@@ -84,7 +84,8 @@ def taking_turns(path: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             os.unlink(lock)
-        os.close(descriptor)
+        with suppress(OSError):  # nothing was written to it
+            os.close(descriptor)
 
 
 def _is_named(descriptor: int, path: Path) -> bool:

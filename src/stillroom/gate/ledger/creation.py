@@ -19,7 +19,7 @@ from stillroom.durable import sweep, taking_turns
 from stillroom.errors import BadInput
 from stillroom.gate.ledger import members
 from stillroom.gate.ledger.known import KnownLedgers
-from stillroom.gate.ledger.store import Store
+from stillroom.gate.ledger.store import Store, already_there
 
 GIVEN, FROM_CONTENT = "given", "from content"
 """Where the ids of a ledger's records come from."""
@@ -84,7 +84,7 @@ def create(
         with taking_turns(path):
             sweep_leftovers(path)
             if os.path.lexists(path):
-                raise FileExistsError
+                raise already_there(path)
             with _key_at(members.key_path(path), path) as key:
 
                 def fill(store: Store) -> None:
@@ -94,13 +94,6 @@ def create(
 
                 entering = KnownLedgers().entering(opening["ledger"], path, ids, persons)
                 Store.create(path, fill, entering if purpose is Purpose.RELEASE else nullcontext())
-    except FileExistsError:
-        raise BadInput(
-            "there is already a file at that place",
-            where=str(path),
-            why="overwriting a ledger would forget what was spent",
-            remedy="open the existing ledger, or choose another place",
-        ) from None
     except OSError as error:
         raise BadInput(
             f"the ledger cannot be made ({error.strerror})",

@@ -11,7 +11,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from stillroom.data.store import home
@@ -41,28 +41,16 @@ class KnownLedgers:
         The register is compared and advanced under it, so that of two copies only one goes on.
         """
         folder = self._folder / "locks"
-        try:
+        with self._explained():
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(folder / f"{ledger}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-        except OSError as error:
-            raise self._unusable(error) from None
         try:
-            try:
+            with self._explained():
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-            except OSError as error:
-                raise self._unusable(error) from None
             yield
         finally:
-            os.close(descriptor)  # which also gives the lock back
-
-    def _unusable(self, error: OSError | sqlite3.Error) -> BadInput:
-        told = error.strerror if isinstance(error, OSError) else error
-        return BadInput(
-            f"the register of known ledgers cannot be read or written ({told})",
-            where=str(self._file),
-            why="without it a ledger that went back in time is not noticed",
-            remedy="make room, make the folder writable, or name another in STILLROOM_HOME",
-        )
+            with suppress(OSError):  # nothing was written to it
+                os.close(descriptor)  # which also gives the lock back
 
     def _damaged(self, told: object) -> DoesNotVerify:
         return DoesNotVerify(
@@ -78,12 +66,21 @@ class KnownLedgers:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:
-            raise self._unusable(error) from None
+        except (OSError, sqlite3.OperationalError) as error:
+            told = error.strerror if isinstance(error, OSError) else error
+            raise BadInput(
+                f"the register of known ledgers cannot be read or written ({told})",
+                where=str(self._file),
+                why="without it a ledger that went back in time is not noticed",
+                remedy="make room, make the folder writable, or name another in STILLROOM_HOME",
+            ) from None
         except sqlite3.DatabaseError as error:
             raise self._damaged(error) from None
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *, make: bool = False) -> sqlite3.Connection:
+        if make:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
         return sqlite3.connect(
             f"{self._file.resolve().as_uri()}?mode=rw",
             uri=True,
@@ -93,12 +90,7 @@ class KnownLedgers:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise self._unusable(error) from None
-        with self._explained(), closing(self._connect()) as connection:
+        with self._explained(), closing(self._connect(make=True)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
             if not _has_tables(connection):
@@ -115,8 +107,10 @@ class KnownLedgers:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
         """The register, to look at and not to change; None where nothing was ever entered."""
-        had_key = self._has_key()  # first, for whoever makes the key has made the tables before
-        if not self._file.exists():
+        with self._explained():
+            had_key = self._has_key()  # first: whoever makes the key has made the tables before
+            missing = not self._file.exists()
+        if missing:
             if had_key:
                 raise self._damaged("it is gone, and its key is there")
             yield None
@@ -128,10 +122,7 @@ class KnownLedgers:
             yield None if empty else connection
 
     def _has_key(self) -> bool:
-        try:
-            return self._key_file.exists() and self._key_file.stat().st_size > 0
-        except OSError as error:
-            raise self._unusable(error) from None
+        return self._key_file.exists() and self._key_file.stat().st_size > 0
 
     def enter(self, ledger: str, path: Path, ids: list[str], persons: list[str] | None) -> None:
         """Note that these records belong to this ledger.

@@ -106,8 +106,9 @@ def row_hash(previous: str, seq: int, at: str, kind: str, block: int | None, bod
 class Store:
     """Rows on disk; many processes may share one file."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, journal: str = "WAL") -> None:
         self.path = path
+        self._journal = journal
         self.read_only = read_only
         self._file = Path(os.path.abspath(path))
         self._pid = -1
@@ -132,21 +133,22 @@ class Store:
             registering: held while the file gets its name.
 
         Raises:
-            FileExistsError: there is something at that place.
+            BadInput: there is something at that place, or it cannot be written to.
         """
         draft = draft_of(path)
         try:
             _remove(draft)  # of an earlier process with the same number
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            with _explained(path), closing(sqlite3.connect(draft, isolation_level=None)) as made:
-                made.executescript(
-                    f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; "
-                    f"PRAGMA user_version = {SCHEMA_VERSION}; {_SCHEMA} {_GUARDS} COMMIT;"
-                )
-            store = cls(draft)
-            with closing(store):
+            with _explained(path):
+                os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                with closing(sqlite3.connect(draft, isolation_level=None)) as made:
+                    made.executescript(
+                        f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; "
+                        f"PRAGMA user_version = {SCHEMA_VERSION}; {_SCHEMA} {_GUARDS} COMMIT;"
+                    )
+            # Not WAL: what could not be moved over from there would be left behind.
+            with closing(cls(draft, journal="DELETE")) as store:
                 fill(store)
-            with registering:
+            with registering, _explained(path):
                 os.link(draft, path)  # fails where a file already is, unlike a rename
                 sync_folder(path.parent)
         finally:
@@ -159,7 +161,7 @@ class Store:
                 connection = self._connect_to_read()
             else:
                 connection = self._connect_to("mode=rw")
-                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA journal_mode = {self._journal}")
                 connection.execute("PRAGMA synchronous = FULL")
             self._connection, self._pid = connection, os.getpid()
             self._opened = os.stat(self._file)
@@ -346,9 +348,12 @@ class Store:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except FileExistsError:
+        raise already_there(path) from None
+    except (OSError, sqlite3.OperationalError) as error:
+        told = error.strerror if isinstance(error, OSError) else error
         raise BadInput(
-            f"the ledger cannot be read or written ({error})",
+            f"the ledger cannot be read or written ({told})",
             where=str(path),
             why="without a ledger nothing may be drawn",
             remedy="check the path, the permissions and the free disk space",
@@ -360,6 +365,16 @@ def _explained(path: Path) -> Iterator[None]:
             why="a damaged ledger cannot say what was spent",
             remedy="restore the newest backup; a head kept elsewhere tells whether it is",
         ) from None
+
+
+def already_there(path: Path) -> BadInput:
+    """The error for a place that is taken."""
+    return BadInput(
+        "there is already a file at that place",
+        where=str(path),
+        why="overwriting a ledger would forget what was spent",
+        remedy="open the existing ledger, or choose another place",
+    )
 
 
 def _remove(draft: Path) -> None:
