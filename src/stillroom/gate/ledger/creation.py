@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -92,8 +92,10 @@ def create(
                         store.append("open", opening)
                         members.enter(store, key, members.fingerprints(key, ids, persons))
 
-                entering = KnownLedgers().entering(opening["ledger"], path, ids, persons)
-                Store.create(path, fill, entering if purpose is Purpose.RELEASE else nullcontext())
+                registering: AbstractContextManager[None] = nullcontext()
+                if purpose is Purpose.RELEASE:
+                    registering = KnownLedgers().entering(opening["ledger"], path, ids, persons)
+                Store.create(path, fill, registering)
     except OSError as error:
         raise BadInput(
             f"the ledger cannot be made ({error.strerror})",
