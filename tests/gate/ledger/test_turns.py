@@ -145,7 +145,7 @@ def test_of_two_copies_only_one_reserves(stage):
     assert seen >= 30
 
 
-@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.slow)])
 def test_of_two_copies_of_a_paid_block_only_one_draws_and_commits(stage, every):
     gate = made(stage)
     gate.reserve(VOTES, 2, recipe="a run")
@@ -164,7 +164,7 @@ def creating(path: Path) -> Prepare:
     return lambda: lambda: Ledger.create(path, ids=IDS).close()
 
 
-@pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", ["ledger.sqlite", "other.sqlite"], ids=["one place", "two"])
 def test_of_two_first_runs_one_makes_the_ledger(stage, place, every):
     seen = 0

@@ -43,7 +43,6 @@ CHANGING = {
     *("unlink", "unlinkat", "write", "pwrite", "ftruncate", "fallocate"),
 }
 """Calls after which other bytes or names may be on disk: between two of them deaths are alike."""
-SYNCING = {"fsync", "fdatasync", "flock"}
 ALL = {name for name, _ in (*_BY_PATH.values(), *_BY_DESCRIPTOR.values())}
 
 
