@@ -109,6 +109,7 @@ def release(
             # found by then: once something is paid for, no refusal may depend on one (K10).
             ledger.refuse_without_budget(recipe.privacy.epsilon)
             way.prepare(tell, on_step)
+            ledger.on_new_head(run.keep)
             with run.paying():
                 ways = _pay(gate, recipe, split, way, run.block_recipe(text), tell)
             run.remember(ledger.head())
@@ -253,18 +254,23 @@ def _capped(recipe: Recipe, split: Split) -> Split:
 
 def _ledger(recipe: Recipe, folder: Path, split: Split, run: Run, budget: Budget | None) -> Ledger:
     path = folder / recipe.ledger
-    if path.exists():
+    if path.exists() or run.head is not None:
         ledger = Ledger.open(path, head=run.head)
     else:
         ids, persons = _protected(recipe, split)
-        ledger = Ledger.create(
-            path,
-            ids=ids,
-            persons=persons,
-            purpose=recipe.purpose,
-            ids_from_content=split.sensitive.ids_from_content,
-            unit=recipe.data.unit,
-        )
+        try:
+            ledger = Ledger.create(
+                path,
+                ids=ids,
+                persons=persons,
+                purpose=recipe.purpose,
+                ids_from_content=split.sensitive.ids_from_content,
+                unit=recipe.data.unit,
+            )
+        except BadInput:
+            if not path.exists():
+                raise
+            ledger = Ledger.open(path)  # another run has made it meanwhile, and they share it
     ledger.fix_unit(recipe.data.unit)
     if budget is not None and not ledger.budgets():
         ledger.set_budget(budget, reason="set with the first release")

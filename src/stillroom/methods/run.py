@@ -1,7 +1,8 @@
 """A run: one folder that lets the same command go on where it was cut off.
 
 The ledger holds everything that was drawn; the folder holds only the run's name, under which its
-block is found again, and the last head of the ledger it saw (L8).
+block is found again, and the heads of the ledger it saw (L8): one beside the name, on disk when the
+block is paid for, and the newest in a file of its own, which every draw replaces.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import Head
 
 LARGEST_STATE = 64 << 10
+STATE, NEWEST = "run.json", "head"
 
 
 @dataclass
@@ -46,7 +48,7 @@ class Run:
         return f"{self.name}\n{recipe}"
 
     def remember(self, head: Head) -> None:
-        """Keep the ledger's head outside the ledger."""
+        """Keep the ledger's head outside the ledger, on disk when this ends."""
         self.head = head
         self._write()
 
@@ -62,6 +64,16 @@ class Run:
             self._write()
             raise
 
+    def keep(self, head: Head) -> None:
+        """Keep the ledger's newest head outside the ledger, with every change.
+
+        It is not waited for until it is on disk, since the row it names is by then: a power cut
+        leaves an older head or none, which a healthy ledger holds as well, so that nobody is locked
+        out. A killed process leaves it whole.
+        """
+        self.head = head
+        self._replace(NEWEST, str(head), wait=False)
+
     def _write(self) -> None:
         state = {
             "run": self.name,
@@ -69,12 +81,25 @@ class Run:
             "head": str(self.head or ""),
             "paid": self.paid,
         }
-        draft = self.folder / "run.json.draft"
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, self.folder / "run.json")
+        self._replace(STATE, json.dumps(state), wait=True)
+
+    def _replace(self, name: str, content: str, *, wait: bool) -> None:
+        draft = self.folder / f"{name}.draft"
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                file.write(content)
+                if wait:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(draft, self.folder / name)
+        except OSError as error:
+            raise BadInput(
+                f"the run's state cannot be written ({error.strerror})",
+                where=str(self.folder / name),
+                why="without it a run that is cut off could not go on",
+                remedy="make room, make the folder writable, and give the same command again; what "
+                "was reserved stays charged",
+            ) from None
 
 
 @contextmanager
@@ -86,7 +111,9 @@ def begin_or_continue(folder: Path, recipe: str) -> Iterator[Run]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("w")
+        # Not waiting, should there be a pipe of that name.
+        descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_NONBLOCK, 0o600)
+        lock = os.fdopen(descriptor, "w")
     except OSError as error:
         raise BadInput(
             f"the run folder cannot be made ({error.strerror})",
@@ -109,7 +136,7 @@ def begin_or_continue(folder: Path, recipe: str) -> Iterator[Run]:
 
 def _read(folder: Path, recipe: str) -> Run:
     digest = hashlib.sha256(recipe.encode()).hexdigest()
-    file = folder / "run.json"
+    file = folder / STATE
     if not file.exists():
         run = Run(folder, name=uuid.uuid4().hex, recipe_hash=digest)
         run._write()
@@ -118,9 +145,10 @@ def _read(folder: Path, recipe: str) -> Run:
         state = json_object(file_content(file, LARGEST_STATE))
         if not all(isinstance(state[name], str) for name in ("run", "recipe", "head")):
             raise TypeError
-        head = Head.parse(state["head"]) if state["head"] else None
+        heads = [Head.parse(text) for text in (state["head"], _newest(folder)) if text]
+        head = max(heads, key=lambda head: head.seq, default=None)
         run = Run(folder, state["run"], state["recipe"], head, state["paid"] is not False)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (BadInput, OSError, LookupError, TypeError, ValueError):
         raise BadInput(
             "the run's state is damaged",
             where=str(file),
@@ -129,6 +157,7 @@ def _read(folder: Path, recipe: str) -> Run:
         ) from None
     if run.recipe_hash != digest and not run.paid:
         # What was kept for the other recipe is not used: its names and digests hold the recipe.
+        (folder / NEWEST).unlink(missing_ok=True)
         run = Run(folder, name=uuid.uuid4().hex, recipe_hash=digest)
         run._write()
     if run.recipe_hash != digest:
@@ -139,3 +168,9 @@ def _read(folder: Path, recipe: str) -> Run:
             remedy="restore the recipe, or choose another output folder",
         )
     return run
+
+
+def _newest(folder: Path) -> str:
+    """The newest head as text; nothing where a power cut has emptied the file."""
+    file = folder / NEWEST
+    return file_content(file, LARGEST_STATE).decode().strip("\0") if file.exists() else ""

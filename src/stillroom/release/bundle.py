@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from stillroom.durable import alive
 from stillroom.errors import BadInput
 from stillroom.release.card import card_html
 from stillroom.release.certificate import certify
@@ -140,15 +141,5 @@ def _sweep(folder: Path) -> None:
     """Remove the drafts of processes that were killed."""
     for draft in folder.parent.glob(f".{folder.name}.*.draft"):
         owner = draft.suffixes[-2].lstrip(".")
-        if owner.isdigit() and not _alive(int(owner)):
+        if owner.isdigit() and not alive(int(owner)):
             shutil.rmtree(draft, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

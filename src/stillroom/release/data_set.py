@@ -12,7 +12,7 @@ from stillroom.gate.accounting import fold, price
 from stillroom.gate.events import REPEATABLE, Event, Line, lines_from_json, lines_to_json
 from stillroom.gate.ledger import Head
 from stillroom.gate.ledger.budget import share_spent
-from stillroom.gate.ledger.ledger import FROM_CONTENT, GIVEN
+from stillroom.gate.ledger.creation import FROM_CONTENT, GIVEN
 from stillroom.gate.ledger.promises import Promises, check_reason
 from stillroom.gate.ledger.store import canonical
 from stillroom.release.figures import Figures

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import errno
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from stillroom.documents import file_content
+from stillroom.durable import sweep, taking_turns, write_whole
 from stillroom.errors import BadInput
 
 _LARGEST_FILE = 1 << 16
@@ -51,7 +52,8 @@ def public_path(path: Path) -> Path:
 def make_keys(path: Path) -> tuple[Path, Path]:
     """A new key pair: the private half at `path`, the public half beside it.
 
-    Guarantee: no file is overwritten; the private one can be read by its owner alone.
+    Guarantee: no file with anything in it is overwritten; the private one can be read by its owner
+    alone; both are whole or absent. A pair that was cut off between its halves is completed.
 
     Raises:
         BadInput: a file is there already, or the place cannot be written to.
@@ -63,19 +65,21 @@ def make_keys(path: Path) -> tuple[Path, Path]:
     True
     """
     private, public = path, public_path(path)
-    key = Ed25519PrivateKey.generate()
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    open_half = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    made: list[Path] = []
     try:
-        for file, content, mode in ((private, secret, 0o600), (public, open_half, 0o644)):
-            handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
-            made.append(file)
-            with os.fdopen(handle, "wb") as opened:
-                opened.write(content)
+        with taking_turns(private):
+            sweep(private)
+            sweep(public)
+            if _has_content(public):
+                raise FileExistsError(errno.EEXIST, "there is already a public half")
+            if _has_content(private):
+                key = Ed25519PrivateKey.from_private_bytes(read_private(private))
+            else:
+                key = Ed25519PrivateKey.generate()
+                pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+                write_whole(private, pem)
+            shown = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+            write_whole(public, shown, mode=0o644)
     except OSError as error:
-        for file in made:
-            file.unlink()
         raise BadInput(
             f"the key pair cannot be written ({error.strerror})",
             where=str(path),
@@ -83,6 +87,11 @@ def make_keys(path: Path) -> tuple[Path, Path]:
             remedy="name a new file in a folder that can be written to",
         ) from None
     return private, public
+
+
+def _has_content(path: Path) -> bool:
+    """Whether there is more than the empty file that a crash may have left."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def read_private(path: Path) -> bytes:

@@ -27,6 +27,8 @@ from stillroom.vocabulary import RECORD, Bounded
 PROCESSES = 8
 RESERVATIONS = 1000
 VOTES = NoisyVotes(teachers=5, classes=3, sigma=25)
+QUIET = NoisyVotes(teachers=5, classes=3, sigma=200)
+"""So much noise that the budget outlasts every life."""
 BUDGET = Budget(epsilon=8.0, delta=1e-5)
 STEPS = (
     "before a row",
@@ -84,7 +86,7 @@ class Doom:
         setattr(owner, name, doomed)
 
 
-def work(path: Path, diary: Diary, step: str, passage: int) -> None:
+def work(path: Path, diary: Diary, votes: NoisyVotes, step: str, passage: int) -> None:
     """Reserve and draw until enough was tried, or dead."""
     doom = Doom(step, passage, diary)
     doom.around(Store, "append", "before a row", "after a row")
@@ -102,18 +104,20 @@ def work(path: Path, diary: Diary, step: str, passage: int) -> None:
 
     # The real class and no other, for any other's noise is priced at infinity.
     Entropy.octets = witnessed
-    gate = Gate(Ledger.open(path), ids=["a"])
+    gate = Gate(Ledger.open(path), ids=[path.parent.name])
     while diary.count("tried") < RESERVATIONS:
         diary.note("tried")
         try:
-            way = gate.reserve(VOTES, 1)
+            way = gate.reserve(votes, 1)
         except BudgetExhausted:
             diary.note("refused")
             continue
-        way.release(Bounded(np.array([[3, 1, 1]]), VOTES.sensitivity))
+        way.release(Bounded(np.array([[3, 1, 1]]), votes.sensitivity))
 
 
-def race(path: Path, diary: Diary, dooms: Iterable[tuple[str, int]]) -> Counter[int]:
+def race(
+    path: Path, diary: Diary, dooms: Iterable[tuple[str, int]], votes: NoisyVotes = VOTES
+) -> Counter[int]:
     """Eight processes at a time, each with its doom, until none is left; count how they ended."""
     fork = multiprocessing.get_context("fork")  # children inherit the arithmetic
     ended: Counter[int] = Counter()
@@ -121,7 +125,7 @@ def race(path: Path, diary: Diary, dooms: Iterable[tuple[str, int]]) -> Counter[
     try:
         while True:
             while len(living) < PROCESSES and (doom := next(coming, None)):
-                child = fork.Process(target=work, args=(path, diary, *doom))
+                child = fork.Process(target=work, args=(path, diary, votes, *doom))
                 child.start()
                 living[child.sentinel] = child
             if not living:
@@ -145,13 +149,36 @@ def at_random(diary: Diary):
         yield chance.choice(STEPS), chance.randint(1, max(PASSAGES))
 
 
-def test_eight_processes_and_kill_9_at_every_step(tmp_path):
-    path = tmp_path / "ledger.sqlite"
-    ledger = Ledger.create(path, ids=["a"])
+def begun(folder: Path, votes: NoisyVotes = VOTES) -> tuple[Path, Diary]:
+    path = folder / "ledger.sqlite"
+    ledger = Ledger.create(path, ids=[folder.name])
     ledger.set_budget(BUDGET, reason="crashes")
-    price(VOTES.lines(1), RECORD).epsilon(1e-5)
+    price(votes.lines(1), RECORD).epsilon(1e-5)
     ledger.close()
-    diary = Diary(tmp_path / "diary")
+    return path, Diary(folder / "diary")
+
+
+def stays_true(path: Path, diary: Diary, votes: NoisyVotes = VOTES) -> tuple[Ledger, int]:
+    """Check the ledger against the diary; return it and how many blocks were paid for."""
+    after = Ledger.open(path)
+    verify(after)
+    rows = list(after.store.rows())
+    blocks = {row.seq for row in rows if row.kind == "block"}
+    rows_drawn = Counter(row.block for row in rows if row.kind == "draw")
+    witnessed = Counter(int(line[1]) for line in diary.lines() if line[0] == "drew")
+    # One answer uses the stream once: no noise without its row, no row without its block.
+    assert witnessed.keys() <= rows_drawn.keys() <= blocks
+    assert all(witnessed[block] <= rows_drawn[block] == 1 for block in witnessed)
+    charged = price(votes.lines(len(blocks)), RECORD)
+    drawn = price(votes.lines(len(witnessed)), RECORD)
+    (standing,) = after.standing()
+    assert drawn.epsilon(1e-5) <= charged.epsilon(1e-5) <= standing.epsilon <= BUDGET.epsilon
+    assert share_spent(charged.curve, BUDGET) == pytest.approx(standing.share, rel=1e-9)
+    return after, len(blocks)
+
+
+def test_eight_processes_and_kill_9_at_every_step(tmp_path):
+    path, diary = begun(tmp_path)
     # While there is budget every block passes every step, so whoever is to die at the n-th
     # passage dies within n blocks. These few blocks fit, whoever is scheduled when.
     dooms = [(step, passage) for passage in PASSAGES for step in STEPS]
@@ -164,25 +191,31 @@ def test_eight_processes_and_kill_9_at_every_step(tmp_path):
     assert words["tried"] >= RESERVATIONS
     assert words["refused"] > 0
 
-    after = Ledger.open(path)
-    verify(after)
-    rows = list(after.store.rows())
-    blocks = {row.seq for row in rows if row.kind == "block"}
-    rows_drawn = Counter(row.block for row in rows if row.kind == "draw")
-    witnessed = Counter(int(line[1]) for line in diary.lines() if line[0] == "drew")
-    # One answer uses the stream once: no noise without its row, no row without its block.
-    assert witnessed.keys() <= rows_drawn.keys() <= blocks
-    assert all(witnessed[block] <= rows_drawn[block] == 1 for block in witnessed)
-    charged = price(VOTES.lines(len(blocks)), RECORD)
-    drawn = price(VOTES.lines(len(witnessed)), RECORD)
-    (standing,) = after.standing()
-    assert drawn.epsilon(1e-5) <= charged.epsilon(1e-5) <= standing.epsilon <= BUDGET.epsilon
-    assert share_spent(charged.curve, BUDGET) == pytest.approx(standing.share, rel=1e-9)
+    after, blocks = stays_true(path, diary)
     # The budget was used up, and not one block more would have fitted.
-    one_more = price(VOTES.lines(len(blocks) + 1), RECORD).curve
-    assert not fits(one_more, 3 * (len(blocks) + 1), BUDGET)
+    one_more = price(VOTES.lines(blocks + 1), RECORD).curve
+    assert not fits(one_more, 3 * (blocks + 1), BUDGET)
     with pytest.raises(BudgetExhausted):
-        Gate(after, ids=["a"]).reserve(VOTES, 1)
+        Gate(after, ids=[tmp_path.name]).reserve(VOTES, 1)
+
+
+@pytest.mark.slow
+def test_a_thousand_kills(tmp_path):
+    """Sixteen ledgers, each with eight processes that die at every step, early and late."""
+    dooms = [(step, passage) for passage in range(1, 9) for step in STEPS]
+    ended: Counter[int] = Counter()
+    for number in range(16):
+        folder = tmp_path / f"ledger {number}"
+        folder.mkdir()
+        path, diary = begun(folder, QUIET)
+        ended += race(path, diary, dooms, QUIET)
+        after, blocks = stays_true(path, diary, QUIET)
+        Gate(after, ids=[folder.name]).reserve(QUIET, 1)  # the next run goes on
+        after.close()
+        assert blocks >= len(dooms) // 2
+    print(f"{ended[-signal.SIGKILL]} kills")
+    assert ended == {-signal.SIGKILL: 16 * len(dooms)}
+    assert ended[-signal.SIGKILL] >= 1000
 
 
 def dies(entropy, count):

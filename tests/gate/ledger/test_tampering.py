@@ -267,10 +267,11 @@ def _race(path, gun, told):
         told.put(1)
 
 
-def test_of_copies_that_race_only_one_goes_on(path):
+@pytest.mark.parametrize("turns", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_of_copies_that_race_only_one_goes_on(path, turns):
     """Compared and advanced under one lock: there is no moment in which both are the newest."""
     context = multiprocessing.get_context("fork")
-    for turn in range(5):
+    for turn in range(turns):
         before = Ledger.open(path)
         newest = before.head()
         before.close()

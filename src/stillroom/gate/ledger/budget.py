@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +23,21 @@ Totals = Mapping[Pair, renyi.Curve]
 
 _TABLE_SHARE = 1e-3
 """The share of delta set aside for the sampling tables (E2)."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one budget has seen.
+
+    Args:
+        budget: the promise.
+        epsilon: all blocks so far at the budget's delta, had they been fixed beforehand.
+        share: how much of the budget's allowance is used, whatever the order of choices.
+    """
+
+    budget: Budget
+    epsilon: float
+    share: float
 
 
 def filter_order(budget: Budget) -> tuple[int, int, float]:

@@ -11,18 +11,19 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from stillroom.data.store import home
 from stillroom.errors import BadInput, DoesNotVerify, WrongData
-from stillroom.gate.ledger.members import fingerprints, make_key, read_key
+from stillroom.gate.ledger.members import fingerprints, key_for_new, read_key
 from stillroom.gate.ledger.store import Head
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS ledgers (id TEXT PRIMARY KEY, path TEXT, seq INTEGER, hash TEXT);
-CREATE TABLE IF NOT EXISTS members (hmac BLOB, ledger TEXT, PRIMARY KEY (hmac, ledger));
-"""
+_SCHEMA = (
+    "CREATE TABLE ledgers (id TEXT PRIMARY KEY, path TEXT, seq INTEGER, hash TEXT)",
+    "CREATE TABLE members (hmac BLOB, ledger TEXT, PRIMARY KEY (hmac, ledger))",
+)
+_WAIT_SECONDS = 120.0
 
 
 class KnownLedgers:
@@ -31,6 +32,7 @@ class KnownLedgers:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or home()
         self._file = self._folder / "known-ledgers.sqlite"
+        self._key_file = self._folder / "known-ledgers.key"
 
     @contextmanager
     def locked(self, ledger: str) -> Iterator[None]:
@@ -38,49 +40,89 @@ class KnownLedgers:
 
         The register is compared and advanced under it, so that of two copies only one goes on.
         """
+        folder = self._folder / "locks"
         with self._explained():
-            folder = self._folder / "locks"
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(folder / f"{ledger}.lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with self._explained():
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
-            os.close(descriptor)  # which also gives the lock back
+            with suppress(OSError):  # nothing was written to it
+                os.close(descriptor)  # which also gives the lock back
+
+    def _damaged(self, told: object) -> DoesNotVerify:
+        return DoesNotVerify(
+            f"the register of known ledgers is damaged ({told})",
+            where=str(self._file),
+            why="it cannot say how far the ledgers had come, nor which records they hold",
+            remedy=f"restore it and {self._key_file.name} from a copy of the folder; if there is "
+            "none, move both away, and compare every ledger with a head kept elsewhere "
+            "(stillroom ledger verify --head) before it is used again",
+        )
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except (OSError, sqlite3.OperationalError) as error:
+            told = error.strerror if isinstance(error, OSError) else error
             raise BadInput(
-                f"the register of known ledgers cannot be opened ({error})",
-                where=str(self._folder),
+                f"the register of known ledgers cannot be read or written ({told})",
+                where=str(self._file),
                 why="without it a ledger that went back in time is not noticed",
-                remedy="make the folder writable, or name another in STILLROOM_HOME",
+                remedy="make room, make the folder writable, or name another in STILLROOM_HOME",
             ) from None
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from None
+
+    def _connect(self, *, make: bool = False) -> sqlite3.Connection:
+        if make:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
+        return sqlite3.connect(
+            f"{self._file.resolve().as_uri()}?mode=rw",
+            uri=True,
+            isolation_level=None,
+            timeout=_WAIT_SECONDS,
+        )
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._explained():
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
-            connection = sqlite3.connect(self._file, isolation_level=None, timeout=120.0)
-        try:
+        with self._explained(), closing(self._connect(make=True)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA.strip().splitlines():
-                connection.execute(statement)
+            if not _has_tables(connection):
+                if self._has_key():
+                    raise self._damaged("it is empty, and was not")
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                # On disk before there is a key: that is how a register that was lost is noticed.
+                connection.execute("COMMIT")
+                connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
-        finally:
-            connection.close()
 
-    def _key(self, connection: sqlite3.Connection) -> bytes:
-        path = self._folder / "known-ledgers.key"
-        empty = connection.execute("SELECT 1 FROM members LIMIT 1").fetchone() is None
-        # A new key would not recognise the records that were entered under the old one.
-        return make_key(path) if empty and not path.exists() else read_key(path)
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """The register, to look at and not to change; None where nothing was ever entered."""
+        with self._explained():
+            had_key = self._has_key()  # first: whoever makes the key has made the tables before
+            missing = not self._file.exists()
+        if missing:
+            if had_key:
+                raise self._damaged("it is gone, and its key is there")
+            yield None
+            return
+        with self._explained(), closing(self._connect()) as connection:
+            empty = not _has_tables(connection)
+            if empty and had_key:
+                raise self._damaged("it is empty, and was not")
+            yield None if empty else connection
+
+    def _has_key(self) -> bool:
+        return self._key_file.exists() and self._key_file.stat().st_size > 0
 
     def enter(self, ledger: str, path: Path, ids: list[str], persons: list[str] | None) -> None:
         """Note that these records belong to this ledger.
@@ -88,8 +130,23 @@ class KnownLedgers:
         Raises:
             WrongData: some of them belong to another ledger.
         """
+        with self.entering(ledger, path, ids, persons):
+            pass
+
+    @contextmanager
+    def entering(
+        self, ledger: str, path: Path, ids: list[str], persons: list[str] | None
+    ) -> Iterator[None]:
+        """Enter a ledger if what is done meanwhile succeeds; nobody else enters one meanwhile.
+
+        Raises:
+            WrongData: some of the records belong to another ledger.
+        """
         with self._transaction() as connection:
-            prints = fingerprints(self._key(connection), ids, persons)
+            new = not _has_members(connection)
+            # A new key would not recognise the records that were entered under the old one.
+            key = key_for_new(self._key_file) if new else read_key(self._key_file)
+            prints = fingerprints(key, ids, persons)
             for print_ in prints:
                 other = connection.execute(
                     "SELECT ledgers.path FROM members JOIN ledgers ON ledgers.id = ledger "
@@ -111,41 +168,41 @@ class KnownLedgers:
             connection.executemany(
                 "INSERT OR IGNORE INTO members VALUES (?, ?)", [(p, ledger) for p in prints]
             )
+            yield
 
     def holds(self, ids: Iterable[str]) -> bool:
         """Whether at least one of these records belongs to a known ledger; changes nothing."""
-        if not self._file.exists():
-            return False
-        with self._transaction() as connection:
+        with self._reading() as connection:
+            if connection is None or not _has_members(connection):
+                return False
             return any(
                 connection.execute("SELECT 1 FROM members WHERE hmac = ?", (print_,)).fetchone()
-                for print_ in fingerprints(self._key(connection), ids)
+                for print_ in fingerprints(read_key(self._key_file), ids)
             )
 
-    def advance(self, ledger: str, head: Head) -> None:
+    def advance(self, ledger: str, path: Path, head: Head) -> None:
         """Remember the newest head; never an older one."""
         with self._transaction() as connection:
             connection.execute(
-                "UPDATE ledgers SET seq = ?, hash = ? WHERE id = ? AND seq < ?",
-                (head.seq, head.hash, ledger, head.seq),
+                "INSERT INTO ledgers VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+                "SET seq = excluded.seq, hash = excluded.hash WHERE excluded.seq > seq",
+                (ledger, str(path.resolve()), head.seq, head.hash),
             )
 
     def head(self, ledger: str) -> Head | None:
         """The newest head seen, if this ledger is known."""
-        if not self._file.exists():
-            return None
-        with self._transaction() as connection:
+        with self._reading() as connection:
+            if connection is None:
+                return None
             row = connection.execute(
                 "SELECT seq, hash FROM ledgers WHERE id = ?", (ledger,)
             ).fetchone()
         return Head(*row) if row and row[0] else None
 
 
-def rolled_back(path: Path, head: Head) -> DoesNotVerify:
-    """The error for a ledger that went back in time."""
-    return DoesNotVerify(
-        f"the ledger does not contain row {head.seq}, which was seen before",
-        where=str(path),
-        why="it is an older copy or another history; what was spent since would be forgotten",
-        remedy="restore the newest copy of the ledger",
-    )
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
+def _has_members(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM members LIMIT 1").fetchone() is not None

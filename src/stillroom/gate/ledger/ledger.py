@@ -8,52 +8,25 @@ before its noise exists, a crash counts as spent, and nothing refunds (L2, L3).
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from stillroom.data.dataset import is_from_content
-from stillroom.errors import BadInput, StillroomError, WrongData
+from stillroom.errors import BadInput, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
 from stillroom.gate.events import REPEATABLE, Line, lines_from_json
-from stillroom.gate.ledger import draws, members
+from stillroom.gate.ledger import creation, draws, members
 from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish
-from stillroom.gate.ledger.budget import Totals, share_spent, totals_from_json
-from stillroom.gate.ledger.known import KnownLedgers, rolled_back
+from stillroom.gate.ledger.budget import Spent, Totals, share_spent, totals_from_json
+from stillroom.gate.ledger.creation import FROM_CONTENT, Purpose
+from stillroom.gate.ledger.known import KnownLedgers
+from stillroom.gate.ledger.newest import NewestCopy
 from stillroom.gate.ledger.promises import KINDS, Promises, check_reason
 from stillroom.gate.ledger.store import Head, Store, broken
 from stillroom.gate.mechanisms import mechanism_from_json
 from stillroom.vocabulary import CHANGED_RECORD, Budget, Integers, Pair, Unit, check_delta
-
-GIVEN, FROM_CONTENT = "given", "from content"
-"""Where the ids of a ledger's records come from."""
-
-
-class Purpose(StrEnum):
-    """What a ledger is for; every certificate prints it (L5)."""
-
-    RELEASE = "release"
-    BENCHMARK = "benchmark"
-    AUDIT = "audit"
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What one budget has seen.
-
-    Args:
-        budget: the promise.
-        epsilon: all blocks so far at the budget's delta, had they been fixed beforehand.
-        share: how much of the budget's allowance is used, whatever the order of choices.
-    """
-
-    budget: Budget
-    epsilon: float
-    share: float
 
 
 class Ledger:
@@ -75,10 +48,14 @@ class Ledger:
         first = next(store.rows("seq = 1"), None)
         if first is None or first.kind != "open":
             raise broken(store.path, 1, "it does not begin with its opening row")
-        self.id: str = first.body["ledger"]
-        self.purpose = Purpose(first.body["purpose"])
-        self.ids_from_content: bool = first.body["ids"] == FROM_CONTENT
+        try:
+            self.id = creation.checked_id(first.body["ledger"])
+            self.purpose = Purpose(first.body["purpose"])
+            self.ids_from_content: bool = first.body["ids"] == FROM_CONTENT
+        except (KeyError, TypeError, ValueError):
+            raise broken(store.path, 1, "its opening row cannot be read") from None
         self._known = KnownLedgers() if self.purpose is Purpose.RELEASE else None
+        self._newest = NewestCopy(store, self.id, self._known)
 
     @classmethod
     def create(
@@ -106,37 +83,12 @@ class Ledger:
             WrongData: some records already belong to a known release ledger.
             BadInput: there is already a file.
         """
-        path, purpose = Path(path), _purpose(purpose)
+        path, purpose = Path(path), Purpose.named(purpose)
         records = [str(i) for i in ids]
         people = None if persons is None else [str(p) for p in persons]
         made = ids_from_content or any(is_from_content(i) for i in records)
-        opening = {
-            "ledger": os.urandom(16).hex(),
-            "purpose": str(purpose),
-            "ids": FROM_CONTENT if made else GIVEN,
-            "unit": str(Unit(unit)),
-        }
-        key_file = members.key_path(path)
-        # A creation that was cut off leaves a key without a ledger; it serves as well as a new one.
-        left_over = key_file.exists() and not path.exists()
-        key = members.read_key(key_file) if left_over else members.make_key(key_file)
-
-        def fill(store: Store) -> None:
-            with store.transaction():
-                store.append("open", opening)
-                _add_members(store, key, members.fingerprints(key, records, people))
-
-        files = [] if left_over else [key_file]
-        try:
-            store = Store.create(path, fill)
-            files.append(path)
-            if purpose is Purpose.RELEASE:
-                KnownLedgers().enter(opening["ledger"], path, records, people)
-            return cls(store)
-        except StillroomError:
-            for file in files:
-                file.unlink()
-            raise
+        creation.create(path, records, people, purpose, Unit(unit), ids_from_content=made)
+        return cls(Store(path))
 
     @classmethod
     def open(cls, path: str | Path, *, head: Head | None = None, read_only: bool = False) -> Ledger:
@@ -150,8 +102,10 @@ class Ledger:
         Raises:
             DoesNotVerify: the chain is broken, or the ledger went back in time.
         """
+        if not read_only:
+            creation.sweep_leftovers(Path(path))
         ledger = cls(Store(Path(path), read_only=read_only))
-        ledger._refuse_if_rolled_back(head)
+        ledger._newest.expect(head)
         return ledger
 
     @property
@@ -171,27 +125,13 @@ class Ledger:
         """Let go of the file."""
         self._store.close()
 
-    def _refuse_if_rolled_back(self, kept: Head | None = None) -> None:
-        seen = self._known.head(self.id) if self._known else None
-        for known in (kept, seen):
-            if known is not None and not self._store.contains(known):
-                raise rolled_back(self.path, known)
+    def on_new_head(self, keep: Callable[[Head], None]) -> None:
+        """Hand the head of every change to `keep`, before anything is drawn for it (L8)."""
+        self._newest.tell(keep)
 
-    @contextmanager
-    def _change(self) -> Iterator[None]:
-        """All or nothing, on disk when it ends; on an old copy of this ledger, nothing (L8).
-
-        Copies of one ledger in one home share a lock. Under it the copy is compared with the
-        register, changed, and the register moved on, so that of two copies only one can go on. A
-        crash between the last two leaves a ledger that is ahead of the register, which is fine:
-        noise is drawn only after both.
-        """
-        with self._known.locked(self.id) if self._known else nullcontext():
-            with self._store.transaction():
-                self._refuse_if_rolled_back()
-                yield
-            if self._known is not None:
-                self._known.advance(self.id, self.head())
+    def _change(self) -> AbstractContextManager[None]:
+        """All or nothing, on disk when it ends; on an old copy of this ledger, nothing (L8)."""
+        return self._newest.change()
 
     def _key(self) -> bytes:
         return members.read_key(members.key_path(self.path))
@@ -210,7 +150,7 @@ class Ledger:
     def recognises(self, ids: Iterable[str]) -> bool:
         """Whether at least one of these records has been seen before; changes nothing."""
         prints = members.fingerprints(self._key(), ids)
-        return len(_unseen(self._store, prints)) < len(prints)
+        return len(members.unseen(self._store, prints)) < len(prints)
 
     def protects(self, ids: Iterable[str]) -> bool:
         """Whether this ledger, or another for release, answers for one of these records."""
@@ -243,7 +183,7 @@ class Ledger:
         prints = members.fingerprints(key, records, people)
         with self._change():
             # Also where none is new: the number of rows must not tell (K10).
-            _add_members(self._store, key, _unseen(self._store, prints))
+            members.enter(self._store, key, members.unseen(self._store, prints))
 
     # -- budgets ----------------------------------------------------------------------------
 
@@ -442,27 +382,3 @@ class Ledger:
     def recall(self, key: str) -> tuple[int, int, Integers] | None:
         """The block, draw and answers stored under a cache key, if any (L7)."""
         return draws.recall(self._store, key)
-
-
-def _purpose(purpose: Purpose | str) -> Purpose:
-    try:
-        return Purpose(purpose)
-    except ValueError:
-        raise BadInput(
-            f"unknown purpose {purpose!r}",
-            where="purpose",
-            why="a certificate must say what its ledger is for",
-            remedy="use release, benchmark or audit",
-        ) from None
-
-
-def _unseen(store: Store, prints: Sequence[bytes]) -> list[bytes]:
-    seen = "SELECT 1 FROM members WHERE hmac = ?"
-    return [p for p in prints if not store.query(seen, (p,))]
-
-
-def _add_members(store: Store, key: bytes, prints: Sequence[bytes]) -> None:
-    """Enter fingerprints; the chained row holds a digest, never a count of records."""
-    nonce = os.urandom(16).hex()
-    row = store.append("members", {"nonce": nonce, "digest": members.digest(key, nonce, prints)})
-    store.insert_members([(p, row.seq) for p in prints])

@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from stillroom.durable import sweep, write_whole
 from stillroom.errors import BadInput
+from stillroom.gate.ledger.store import Store
 
 
 def key_path(ledger: Path) -> Path:
@@ -19,44 +21,54 @@ def key_path(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".key")
 
 
-def make_key(path: Path) -> bytes:
-    """A new key in a file that only its owner can read."""
+def key_for_new(path: Path) -> bytes:
+    """The key of a file that holds nothing yet: the one a crash left there, or a new one.
+
+    Assumes: nobody else makes one there meanwhile.
+    """
+    sweep(path)
+    key = path.read_bytes() if path.exists() else b""
+    if not key:  # an empty file is what a crash leaves; nothing was ever entered under it
+        return _make_key(path)
+    if len(key) != 32:
+        raise BadInput(
+            "what lies at the place of the key is no key",
+            where=str(path),
+            why="it may be a file of yours, and is not overwritten",
+            remedy="move it away: nothing has been entered under it",
+        )
+    return key
+
+
+def _make_key(path: Path) -> bytes:
+    """A new key in a file that only its owner can read, whole or absent."""
     key = os.urandom(32)
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        raise BadInput(
-            "there is already a key at that place",
-            where=str(path),
-            why="overwriting it would make its ledger useless",
-            remedy="open the existing ledger, or choose another place",
-        ) from None
+        write_whole(path, key)
     except OSError as error:
         raise BadInput(
             f"the key cannot be written ({error.strerror})",
             where=str(path),
             why="without a key the ledger cannot recognise its data",
-            remedy="choose a folder that exists and can be written to",
+            remedy="choose a folder that exists, can be written to and has room",
         ) from None
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(key)
-        file.flush()
-        os.fsync(file.fileno())
     return key
 
 
 def read_key(path: Path) -> bytes:
-    """The key of a ledger."""
+    """The key of a ledger or of the register."""
     try:
         key = path.read_bytes()
-    except OSError:
-        key = b""
+    except OSError as error:
+        key, what = b"", f"the key cannot be read ({error.strerror})"
+    else:
+        what = f"the key is damaged: {len(key)} bytes instead of 32"
     if len(key) != 32:
         raise BadInput(
-            "the key is missing or damaged",
+            what,
             where=str(path),
-            why="without it no record can be recognised",
-            remedy="restore the key file from the same backup as the file it belongs to",
+            why="without it no record can be recognised, and nothing more may be drawn",
+            remedy="put the key back that was there when records were entered under it",
         )
     return key
 
@@ -64,7 +76,7 @@ def read_key(path: Path) -> bytes:
 def fingerprints(
     key: bytes, ids: Iterable[str], persons: Iterable[str] | None = None
 ) -> list[bytes]:
-    """One HMAC a distinct id, records and persons in separate spaces."""
+    """One HMAC per distinct id, records and persons in separate spaces."""
     named = [f"record {i}" for i in ids] + [f"person {p}" for p in persons or ()]
     return sorted({hmac.digest(key, name.encode(), "sha256")[:20] for name in named})
 
@@ -75,3 +87,19 @@ def digest(key: bytes, nonce: str, prints: Sequence[bytes]) -> str:
     Keyed and with a nonce, so that a row for no new record looks like any other (K10).
     """
     return hmac.digest(key, nonce.encode() + b"".join(sorted(prints)), "sha256").hex()
+
+
+def unseen(store: Store, prints: Sequence[bytes]) -> list[bytes]:
+    """Those of the fingerprints that the ledger does not hold yet."""
+    seen = "SELECT 1 FROM members WHERE hmac = ?"
+    return [p for p in prints if not store.query(seen, (p,))]
+
+
+def enter(store: Store, key: bytes, prints: Sequence[bytes]) -> None:
+    """Enter fingerprints; the chained row holds a digest, never a count of records.
+
+    Only inside a transaction.
+    """
+    nonce = os.urandom(16).hex()
+    row = store.append("members", {"nonce": nonce, "digest": digest(key, nonce, prints)})
+    store.insert_members([(p, row.seq) for p in prints])

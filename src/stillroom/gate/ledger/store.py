@@ -10,14 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from stillroom.durable import draft_of, sync_folder
 from stillroom.errors import BadInput, DoesNotVerify, StillroomError
 
 SCHEMA_VERSION = 2
@@ -81,7 +83,7 @@ class Head:
     @classmethod
     def parse(cls, text: str) -> Head:
         seq, _, digest = text.partition(":")
-        if not seq.isdigit() or len(digest) != 64:
+        if not re.fullmatch("[0-9]{1,18}", seq) or not re.fullmatch("[0-9a-f]{64}", digest):
             raise BadInput(
                 f"{text!r} is not a ledger head",
                 where="head",
@@ -104,82 +106,103 @@ def row_hash(previous: str, seq: int, at: str, kind: str, block: int | None, bod
 class Store:
     """Rows on disk; many processes may share one file."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, journal: str = "WAL") -> None:
         self.path = path
+        self._journal = journal
         self.read_only = read_only
+        self._file = Path(os.path.abspath(path))
         self._pid = -1
         self._connection: sqlite3.Connection | None = None
-        with self._explained():
+        with _explained(path):
             self._check_header()
 
     @classmethod
-    def create(cls, path: Path, fill: Callable[[Store], None]) -> Store:
-        """A new file at `path`, complete or absent: `fill` writes its first rows."""
-        draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    def create(
+        cls,
+        path: Path,
+        fill: Callable[[Store], None],
+        registering: AbstractContextManager[None],
+    ) -> None:
+        """A new file at `path`, complete or absent.
+
+        Assumes: nobody else makes one there meanwhile.
+
+        Args:
+            path: where it will be.
+            fill: writes its first rows.
+            registering: held while the file gets its name.
+
+        Raises:
+            BadInput: there is something at that place, or it cannot be written to.
+        """
+        draft = draft_of(path)
         try:
-            connection = sqlite3.connect(draft, isolation_level=None)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            connection.executescript(_SCHEMA + _GUARDS)
-            connection.close()
-            store = cls(draft)
-            fill(store)
-            store.close()
-            os.link(draft, path)  # fails where a file already is, unlike a rename
-        except FileExistsError:
-            raise BadInput(
-                "there is already a file at that place",
-                where=str(path),
-                why="overwriting a ledger would forget what was spent",
-                remedy="open the existing ledger, or choose another place",
-            ) from None
+            _remove(draft)  # of an earlier process with the same number
+            with _explained(path):
+                os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                with closing(sqlite3.connect(draft, isolation_level=None)) as made:
+                    made.executescript(
+                        f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; "
+                        f"PRAGMA user_version = {SCHEMA_VERSION}; {_SCHEMA} {_GUARDS} COMMIT;"
+                    )
+            # Not WAL: what could not be moved over from there would be left behind.
+            with closing(cls(draft, journal="DELETE")) as store:
+                fill(store)
+            with registering, _explained(path):
+                os.link(draft, path)  # fails where a file already is, unlike a rename
+                sync_folder(path.parent)
         finally:
-            for leftover in path.parent.glob(draft.name + "*"):
-                leftover.unlink()
-        return cls(path)
+            _remove(draft)
 
     def _connect(self) -> sqlite3.Connection:
         # A connection must not be carried over a fork.
         if self._connection is None or self._pid != os.getpid():
-            mode = "ro" if self.read_only else "rw"
-            connection = sqlite3.connect(
-                f"{self.path.resolve().as_uri()}?mode={mode}",
-                uri=True,
-                isolation_level=None,
-                timeout=_WAIT_SECONDS,
-                check_same_thread=False,
-            )
-            if not self.read_only:
-                connection.execute("PRAGMA journal_mode = WAL")
+            if self.read_only:
+                connection = self._connect_to_read()
+            else:
+                connection = self._connect_to("mode=rw")
+                connection.execute(f"PRAGMA journal_mode = {self._journal}")
                 connection.execute("PRAGMA synchronous = FULL")
             self._connection, self._pid = connection, os.getpid()
+            self._opened = os.stat(self._file)
         return self._connection
+
+    def _connect_to(self, options: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self._file.resolve().as_uri()}?{options}",
+            uri=True,
+            isolation_level=None,
+            timeout=_WAIT_SECONDS,
+            check_same_thread=False,
+        )
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        connection = self._connect_to("mode=ro")
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
+                raise
+            # Not even a reader can open it where the folder cannot be written to, unless it is
+            # told that nobody writes. Then it looks at this one file alone.
+            wal = self._file.with_name(self._file.name + "-wal")
+            if wal.exists() and wal.stat().st_size > 0:
+                raise BadInput(
+                    "the ledger's newest rows are in its -wal file, which cannot be read here",
+                    where=str(wal),
+                    why="without them the ledger would seem to have spent less",
+                    remedy=f"copy {self.path.name}, its -wal and its .key to a folder that can be "
+                    "written to, and look at the copy",
+                ) from None
+            connection = self._connect_to("mode=ro&immutable=1")
+        return connection
 
     def close(self) -> None:
         """Let go of the file."""
         if self._connection is not None and self._pid == os.getpid():
             self._connection.close()
         self._connection = None
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise BadInput(
-                f"the ledger cannot be read or written ({error})",
-                where=str(self.path),
-                why="without a ledger nothing may be drawn",
-                remedy="check the path, the permissions and the free disk space",
-            ) from None
-        except sqlite3.DatabaseError as error:
-            raise DoesNotVerify(
-                f"the ledger is damaged or is not a ledger ({error})",
-                where=str(self.path),
-                why="a damaged ledger cannot say what was spent",
-                remedy="restore the newest backup; a head kept elsewhere tells whether it is",
-            ) from None
 
     def _check_header(self) -> None:
         if not self.path.is_file():
@@ -216,16 +239,31 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing, one writer at a time, on disk when it ends."""
-        with self._explained():
+        with _explained(self.path):
             connection = self._connect()
             connection.execute("BEGIN IMMEDIATE")
             try:
+                self._refuse_if_replaced()
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    def _refuse_if_replaced(self) -> None:
+        """What is written to a file that has lost its name is forgotten with it."""
+        try:
+            same = os.path.samestat(os.stat(self._file), self._opened)
+        except OSError:
+            same = False
+        if not same:
+            raise DoesNotVerify(
+                "the ledger's file was replaced or removed while it was in use",
+                where=str(self.path),
+                why="what is spent now would be missing in the file that lies there",
+                remedy="restore the newest copy of the ledger and give the command again",
+            )
 
     def append(self, kind: str, body: dict[str, Any], block: int | None = None) -> Row:
         """Add a row; only inside a transaction."""
@@ -255,10 +293,14 @@ class Store:
 
     def rows(self, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
         """Rows in order; `where` is a condition of this package, never of a user."""
-        with self._explained():
+        with _explained(self.path):
             query = f"SELECT seq, at, kind, block, body, hash FROM rows WHERE {where} ORDER BY seq"
             for seq, at, kind, block, body, digest in self._connect().execute(query, values):
-                yield Row(seq, at, kind, block, json.loads(body), digest)
+                try:
+                    content = json.loads(body)
+                except (TypeError, ValueError, RecursionError):
+                    raise broken(self.path, seq, "it cannot be read") from None
+                yield Row(seq, at, kind, block, content, digest)
 
     def last(self, where: str, values: tuple[Any, ...] = ()) -> Row | None:
         """The newest row that fulfils `where`."""
@@ -267,7 +309,7 @@ class Store:
 
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """A read of the other tables."""
-        with self._explained():
+        with _explained(self.path):
             return self._connect().execute(sql, values).fetchall()
 
     def has_members(self) -> bool:
@@ -292,12 +334,54 @@ class Store:
             DoesNotVerify: a row was changed, removed, added or reordered.
         """
         previous, expected = "", 1
-        with self._explained():
+        with _explained(self.path):
             query = "SELECT seq, at, kind, block, body, hash FROM rows ORDER BY seq"
             for seq, at, kind, block, body, digest in self._connect().execute(query):
-                if seq != expected or row_hash(previous, seq, at, kind, block, body) != digest:
+                texts = all(isinstance(text, str) for text in (at, kind, body))
+                linked = texts and row_hash(previous, seq, at, kind, block, body) == digest
+                if seq != expected or not linked:
                     raise broken(self.path, expected, "the chain of hashes breaks")
                 previous, expected = digest, seq + 1
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        raise already_there(path) from None
+    except (OSError, sqlite3.OperationalError) as error:
+        told = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(
+            f"the ledger cannot be read or written ({told})",
+            where=str(path),
+            why="without a ledger nothing may be drawn",
+            remedy="check the path, the permissions and the free disk space",
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise DoesNotVerify(
+            f"the ledger is damaged or is not a ledger ({error})",
+            where=str(path),
+            why="a damaged ledger cannot say what was spent",
+            remedy="restore the newest backup; a head kept elsewhere tells whether it is",
+        ) from None
+
+
+def already_there(path: Path) -> BadInput:
+    """The error for a place that is taken."""
+    return BadInput(
+        "there is already a file at that place",
+        where=str(path),
+        why="overwriting a ledger would forget what was spent",
+        remedy="open the existing ledger, or choose another place",
+    )
+
+
+def _remove(draft: Path) -> None:
+    """A draft and what SQLite keeps beside it."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        with suppress(OSError):
+            os.unlink(f"{draft}{suffix}")
 
 
 def broken(path: Path | str, seq: int, what: str) -> StillroomError:

@@ -19,8 +19,9 @@ from stillroom.gate.events import REPEATABLE, Line, lines_from_json
 from stillroom.gate.ledger import members
 from stillroom.gate.ledger.blocks import ALL_PAIRS
 from stillroom.gate.ledger.budget import fits, totals_from_json
-from stillroom.gate.ledger.known import rolled_back
-from stillroom.gate.ledger.ledger import GIVEN, Ledger
+from stillroom.gate.ledger.creation import GIVEN
+from stillroom.gate.ledger.ledger import Ledger
+from stillroom.gate.ledger.newest import rolled_back
 from stillroom.gate.ledger.promises import Promises
 from stillroom.gate.ledger.store import Head, Row, broken, canonical, row_hash
 from stillroom.gate.mechanisms import mechanism_from_json
