@@ -30,7 +30,7 @@ from stillroom.cli import run
 from stillroom.gate import door, mechanisms
 from stillroom.gate.accounting import price
 from stillroom.gate.entropy import SeededEntropy
-from stillroom.gate.ledger import blocks, draws, ledger, members, store
+from stillroom.gate.ledger import blocks, creation, draws, members, store
 from stillroom.methods import costs
 from stillroom.methods import run as methods_run
 from stillroom.release import compression
@@ -147,7 +147,7 @@ def _make_repeatable(patch, tape: Tape) -> None:
         def __getattr__(self, name):
             return getattr(os, name)
 
-    for module in (ledger, blocks, draws, members):
+    for module in (creation, blocks, draws, members):
         patch.setattr(module, "os", Repeatable())
     name = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=repeatable(16).hex()))
     patch.setattr(methods_run, "uuid", name)

@@ -12,7 +12,7 @@ from neighbours.pairs import chosen
 from neighbours.test_neighbours import leaks
 from stillroom.data import Split
 from stillroom.errors import BadInput
-from stillroom.gate.ledger import ledger
+from stillroom.gate.ledger import members
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.methods import direct_road, road, sketched
 from stillroom.methods.direct import Direct
@@ -21,13 +21,13 @@ from stillroom.private import linear, networks, shard_training
 
 def rows_only_for_new_records(patch):
     """Number 2 of the audit: whether a record came since the last release."""
-    honest = ledger._add_members
+    honest = members.enter
 
     def sometimes(store, key, prints):
         if prints:
             honest(store, key, prints)
 
-    patch.setattr(ledger, "_add_members", sometimes)
+    patch.setattr(members, "enter", sometimes)
 
 
 def a_refused_row(patch):

@@ -257,7 +257,7 @@ def test_a_second_block_that_does_not_fit_is_told_which_figure_is_short(ledger):
     """Alone it costs 0.995 and would fit the budget of 1; behind a block of next to nothing not."""
     gate = Gate(ledger, ids=IDS)
     gate.reserve(NoisyVotes(5, 3, 4000), 1)
-    with pytest.raises(BudgetExhausted, match=r"0\.0% of its allowance .* needs 1\d\d\.\d% of it"):
+    with pytest.raises(BudgetExhausted, match=r" 0\.0% are spent, .* needs 1\d\d\.\d%"):
         gate.reserve(VOTES, 57)
 
 

@@ -100,8 +100,8 @@ class PricedBlock:
         if used + needed <= 1:
             return "it draws more noise samples than delta has room for"
         return (
-            f"{min(1.0, used):.1%} of its allowance at the Renyi order that adds up blocks is "
-            f"spent, and this block needs {needed:.1%} of it, more than its epsilon alone suggests"
+            f"blocks are added up by their Renyi losses, of which {min(1.0, used):.1%} are spent, "
+            f"and this block needs {needed:.1%}"
         )
 
     def body(self, before: Totals, samples: int) -> dict[str, Any]:
