@@ -21,7 +21,6 @@ from stillroom.gate.ledger import verify
 from stillroom.gate.ledger.store import Store
 from stillroom.methods import direct_road, road
 from stillroom.methods.road import cost_of, release
-from stillroom.methods.run import begin_or_continue
 from stillroom.release import evaluation, verify_bundle
 from stillroom.release.keys import make_keys
 from stillroom.vocabulary import RECORD, Pair
@@ -216,65 +215,6 @@ def test_a_finished_run_is_not_repeated(tmp_path):
     (tmp_path / "out" / "card.html").write_text("a forgery")
     with pytest.raises(DoesNotVerify, match="card"):
         release(recipe, tmp_path / "out")
-
-
-def test_two_runs_in_one_folder_exclude_each_other(tmp_path):
-    recipe = recipe_in(tmp_path)
-    with (
-        begin_or_continue(tmp_path / "out.run", recipe.read_text()),
-        pytest.raises(BadInput, match="another process"),
-    ):
-        release(recipe, tmp_path / "out", budget=BUDGET)
-
-
-def test_a_run_keeps_to_its_recipe(tmp_path):
-    recipe = recipe_in(tmp_path)
-    with begin_or_continue(tmp_path / "out.run", "another recipe") as run, run.paying():
-        pass
-    with pytest.raises(BadInput, match="another recipe"):
-        release(recipe, tmp_path / "out", budget=BUDGET)
-    (tmp_path / "out.run" / "run.json").write_text("{")
-    with pytest.raises(BadInput, match="damaged"):
-        release(recipe, tmp_path / "out", budget=BUDGET)
-
-
-def test_until_it_is_paid_a_run_can_begin_again_with_another_recipe(tmp_path):
-    """A typing error in the source, no budget, too small a budget: each mended in the recipe."""
-    recipe = recipe_in(tmp_path)
-    right = recipe.read_text()
-    recipe.write_text(right.replace("digits", "digitz"))
-    assert recipe.read_text() != right
-    with pytest.raises(BadInput, match="digitz"):
-        release(recipe, tmp_path / "out")
-    recipe.write_text(right + "\n# mended\n")
-    with pytest.raises(BadInput, match="no budget"):
-        release(recipe, tmp_path / "out")
-    recipe.write_text(right + "\n# mended twice\n")
-    with pytest.raises(BudgetExhausted):
-        release(recipe, tmp_path / "out", budget=Budget(0.1, 1e-5))
-    ledger = Ledger.open(tmp_path / "ledger.sqlite")
-    assert not list(ledger.store.rows("kind = 'block'"))
-    ledger.set_budget(BUDGET, reason="enough")
-    recipe.write_text(right)
-    release(recipe, tmp_path / "out")
-    assert sum(1 for _ in ledger.store.rows("kind = 'block'")) == 1
-
-
-def test_a_payment_that_was_cut_off_keeps_its_recipe(tmp_path):
-    """It cannot be known whether the block was reserved, so another recipe would pay again."""
-    with (
-        pytest.raises(KeyboardInterrupt),
-        begin_or_continue(tmp_path / "run", "one") as run,
-        run.paying(),
-    ):
-        raise KeyboardInterrupt
-    with (
-        pytest.raises(BadInput, match="another recipe"),
-        begin_or_continue(tmp_path / "run", "two"),
-    ):
-        pass
-    with begin_or_continue(tmp_path / "run", "one") as again:
-        assert again.name == run.name
 
 
 def test_an_interrupted_run_goes_on(tmp_path):

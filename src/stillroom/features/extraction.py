@@ -92,7 +92,7 @@ class Extractor:
                 f"{self.name} needs pictures of at least 12x12, got records of {self.shape}",
                 where="features.name",
                 why="other records have no such features",
-                remedy="use the features `pixels`",
+                remedy='write name = "pixels" under [features]',
             )
         if self.name != "scattering" and ":" not in self.name:
             raise BadInput(

@@ -54,7 +54,7 @@ def edges(x: npt.NDArray[Any]) -> Rows:
             f"edge orientations need pictures of at least {_CELLS}x{_CELLS}, got {x.shape[1:]}",
             where="features",
             why="other records have no edges",
-            remedy="use the features `pixels`",
+            remedy='write name = "pixels" under [features]',
         )
     with np.errstate(all="ignore"):
         return _edges(x)

@@ -1,5 +1,5 @@
-"""The run folder keeps the ledger's newest head: a ledger that went back is noticed, a crash is not
-taken for one, and whoever comes second shares the ledger of the first."""
+"""The run folder keeps its recipe and the ledger's newest head: a ledger that went back is noticed, a
+crash is not taken for one, and whoever comes second shares the ledger of the first."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import closing
 import pytest
 
 from stillroom.cli import run as command
-from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
 from stillroom.gate import Budget, Head, Ledger
 from stillroom.gate.ledger import verify
 from stillroom.methods import road
 from stillroom.methods.road import release
-from stillroom.methods.run import Run
+from stillroom.methods.run import Run, begin_or_continue
 from stillroom.release import verify_bundle
 
 RECIPE = """
@@ -198,3 +198,62 @@ def test_a_run_that_comes_second_shares_the_ledger_of_the_first(tmp_path, monkey
     made = release(recipe_in(tmp_path, "release"), tmp_path / "out", budget=BUDGET)
     assert made["data_set"]["blocks"] == 1
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
+
+
+def test_two_runs_in_one_folder_exclude_each_other(tmp_path):
+    recipe = recipe_in(tmp_path)
+    with (
+        begin_or_continue(tmp_path / "out.run", recipe.read_text()),
+        pytest.raises(BadInput, match="another process"),
+    ):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+
+
+def test_a_run_keeps_to_its_recipe(tmp_path):
+    recipe = recipe_in(tmp_path)
+    with begin_or_continue(tmp_path / "out.run", "another recipe") as run, run.paying():
+        pass
+    with pytest.raises(BadInput, match="another recipe"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    (tmp_path / "out.run" / "run.json").write_text("{")
+    with pytest.raises(BadInput, match="damaged"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+
+
+def test_until_it_is_paid_a_run_can_begin_again_with_another_recipe(tmp_path):
+    """A typing error in the source, no budget, too small a budget: each mended in the recipe."""
+    recipe = recipe_in(tmp_path)
+    right = recipe.read_text()
+    recipe.write_text(right.replace("digits", "digitz"))
+    assert recipe.read_text() != right
+    with pytest.raises(BadInput, match="digitz"):
+        release(recipe, tmp_path / "out")
+    recipe.write_text(right + "\n# mended\n")
+    with pytest.raises(BadInput, match="no budget"):
+        release(recipe, tmp_path / "out")
+    recipe.write_text(right + "\n# mended twice\n")
+    with pytest.raises(BudgetExhausted):
+        release(recipe, tmp_path / "out", budget=Budget(0.1, 1e-5))
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    assert not list(ledger.store.rows("kind = 'block'"))
+    ledger.set_budget(BUDGET, reason="enough")
+    recipe.write_text(right)
+    release(recipe, tmp_path / "out")
+    assert sum(1 for _ in ledger.store.rows("kind = 'block'")) == 1
+
+
+def test_a_payment_that_was_cut_off_keeps_its_recipe(tmp_path):
+    """It cannot be known whether the block was reserved, so another recipe would pay again."""
+    with (
+        pytest.raises(KeyboardInterrupt),
+        begin_or_continue(tmp_path / "run", "one") as run,
+        run.paying(),
+    ):
+        raise KeyboardInterrupt
+    with (
+        pytest.raises(BadInput, match="another recipe"),
+        begin_or_continue(tmp_path / "run", "two"),
+    ):
+        pass
+    with begin_or_continue(tmp_path / "run", "one") as again:
+        assert again.name == run.name
