@@ -1,5 +1,7 @@
-"""The run folder keeps its recipe and the ledger's newest head: a ledger that went back is noticed, a
-crash is not taken for one, and whoever comes second shares the ledger of the first."""
+"""The run folder: a ledger that went back is noticed, a crash is not taken for one.
+
+Whoever comes second shares the ledger of the first, and until it is paid a run may begin again.
+"""
 
 from __future__ import annotations
 
