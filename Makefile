@@ -31,7 +31,7 @@ $(CLUSTER_READY): $(READY)
 	@touch $@
 
 test-slow: $(CLUSTER_READY)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 -m 'slow or corpus'
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -30,9 +30,11 @@ def runner():
     warm.close()
 
 
+@pytest.mark.corpus
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_hostile_file_is_refused(case: Case, runner: Runner, tmp_path: Path) -> None:
+def test_a_hostile_file_is_refused(case: Case, runner: Runner, tmp_path: Path, counted) -> None:
     check(case, runner.run(case.build(tmp_path), tmp_path))
+    counted("hostile files", 1)
 
 
 def test_the_honest_ones_are_not(runner: Runner, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_eight_processes_and_kill_9_at_every_step(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_thousand_kills(tmp_path):
+def test_a_thousand_kills(tmp_path, counted):
     """Sixteen ledgers, each with eight processes that die at every step, early and late."""
     dooms = [(step, passage) for passage in range(1, 9) for step in STEPS]
     ended: Counter[int] = Counter()
@@ -213,7 +213,7 @@ def test_a_thousand_kills(tmp_path):
         Gate(after, ids=[folder.name]).reserve(QUIET, 1)  # the next run goes on
         after.close()
         assert blocks >= len(dooms) // 2
-    print(f"{ended[-signal.SIGKILL]} kills")
+    counted("kills of processes that share a ledger", ended[-signal.SIGKILL])
     assert ended == {-signal.SIGKILL: 16 * len(dooms)}
     assert ended[-signal.SIGKILL] >= 1000
 

@@ -60,8 +60,9 @@ def races(folder, rounds, monkeypatch):
 
 
 @pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=pytest.mark.slow)])
-def test_of_four_first_runs_one_makes_a_ledger_with_its_key(tmp_path, rounds, monkeypatch):
+def test_of_four_first_runs_one_makes_a_ledger_with_its_key(tmp_path, rounds, monkeypatch, counted):
     races(tmp_path, rounds, monkeypatch)
+    counted("races", rounds)
     assert len(names(tmp_path)) == rounds
 
 

@@ -209,7 +209,9 @@ def test_every_change_on_disk_fails_once_and_is_the_last_once(life, stage):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_system_call_fails_once_and_is_the_last_once(life, stage):
+def test_every_system_call_fails_once_and_is_the_last_once(life, stage, counted):
     ended = every_fault(life, stage, ALL, quick=False)
+    counted("system calls of a ledger that failed once", ended["refused"] + ended["went on"])
+    counted("system calls of a ledger that were the last", ended["died"])
     assert ended["refused"] > 60
     assert ended["died"] > 20

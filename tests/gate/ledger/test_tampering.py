@@ -268,8 +268,9 @@ def _race(path, gun, told):
 
 
 @pytest.mark.parametrize("turns", [5, pytest.param(100, marks=pytest.mark.slow)])
-def test_of_copies_that_race_only_one_goes_on(path, turns):
+def test_of_copies_that_race_only_one_goes_on(path, turns, counted):
     """Compared and advanced under one lock: there is no moment in which both are the newest."""
+    counted("races", turns)
     context = multiprocessing.get_context("fork")
     for turn in range(turns):
         before = Ledger.open(path)
