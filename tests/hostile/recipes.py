@@ -151,7 +151,7 @@ NUMBERS = [
     planned("a rate below all batches", small(training="rate = 1e-9"), "training.rate"),
     planned("a rate above one", small(training="rate = 2"), "training.rate"),
     planned("a clip of nothing", small(training="clip = 0"), "training.clip"),
-    planned("an epsilon of a billion", small(epsilon="1e9"), "1000"),
+    planned("an epsilon of a billion", small(epsilon="1e9"), "100"),
     planned("an infinite epsilon", small(epsilon="inf"), "privacy.epsilon"),
     planned("an epsilon of almost nothing", small(epsilon="1e-300"), "epsilon"),
     planned("a delta of almost nothing", small(privacy="delta = 1e-300"), "privacy.delta"),

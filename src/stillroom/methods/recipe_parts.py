@@ -25,7 +25,7 @@ MOST_VIEWS = 1000
 LARGEST_RATE = 1e12
 """Of a learning rate, a temperature and the like, none of which changes a price."""
 SMALLEST_RATE = Fraction(1, 10**5)
-LARGEST_EPSILON = 1000.0
+LARGEST_EPSILON = 100.0
 """Beyond some ten an epsilon promises next to nothing."""
 SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(10**12)
 """Of a share, a norm or a scale of noise that is not 0."""
