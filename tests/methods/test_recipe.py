@@ -53,7 +53,7 @@ def test_shares_mean_what_is_written():
         (SMALL + "tuning = 'a bit'", "privacy.tuning"),
         ("method = 'magic'\n" + SMALL, "method"),
         (SMALL.replace("public_size = 1440", ""), "data.public_size: is missing"),
-        (SMALL.replace("epsilon = 2", "epsilon = 1001"), "less than or equal to 1000"),
+        (SMALL.replace("epsilon = 2", "epsilon = 101"), "less than or equal to 100"),
         (SMALL.replace("1440", str(2**63)), "less than or equal to 1000000000"),
         (SMALL + "[training]\nsteps = 100001", "less than or equal to 100000"),
         (SMALL + "[training]\nsteps = 20001\nrate = '1/1001'", "takes too long to compute"),
