@@ -175,6 +175,12 @@ def test_demo(tmp_path):
     stillroom("demo", "-o", tmp_path / "file" / "demo", code=2)
 
 
+def test_the_name_of_a_file_gives_the_terminal_no_orders(tmp_path):
+    message = stillroom("verify", tmp_path / "a\x1b[2Jb\nverifies: yes", code=2)
+    assert "\x1b" not in message
+    assert "a\\x1b[2Jb\\nverifies: yes" in message
+
+
 def test_a_draw_in_progress_is_not_shown_as_lost(ledger):
     opened = Ledger.open(ledger)
     (number,) = (row.seq for row in opened.store.rows("kind = 'block'"))

@@ -90,6 +90,7 @@ def _explain(error: object) -> None:
         ("what to do", "remedy"),
     ]
     for place, (title, field) in enumerate(parts):
-        text = getattr(error, field)
+        # The name of a file may hold escapes that a terminal obeys.
+        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in getattr(error, field))
         if text:
             print(f"{'' if place == 0 else '  '}{title}: {text}", file=sys.stderr)
