@@ -74,6 +74,11 @@ while time.monotonic() < end:
     predict(Path("model"), np.zeros((256, 8, 8)))
     time.sleep(0.2)
 """
+HELD = """
+{}
+import sys, time
+time.sleep(float(sys.argv[1]))
+"""
 LONG_ENOUGH = 25
 """Seconds; onnxruntime 1.31 asks for its host after nine."""
 
@@ -91,9 +96,10 @@ def test_release_and_a_long_predict_are_quiet_and_would_not_be_by_themselves(tmp
             path.startswith("home/.local/share/stillroom/")
             for path in quiet(watched(tmp_path, *command))
         )
-    long = [sys.executable, "-c", LONG, LONG_ENOUGH]
-    assert quiet(watched(tmp_path, *long)) == set()
-    loud = watched(tmp_path, *long, ORT_DISABLE_TELEMETRY="0")
+    assert quiet(watched(tmp_path, sys.executable, "-c", LONG, LONG_ENOUGH)) == set()
+    assert quiet(watched(tmp_path, sys.executable, "-c", HELD.format(FIRST), LONG_ENOUGH)) == set()
+    unasked = HELD.format("import onnxruntime")
+    loud = watched(tmp_path, sys.executable, "-c", unasked, LONG_ENOUGH, ORT_DISABLE_TELEMETRY="0")
     assert any(told.startswith("asked for ") for told in loud.sent)
     assert any(path.startswith("home/.cache/") for path in loud.written)
 
