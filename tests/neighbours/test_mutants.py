@@ -20,7 +20,7 @@ from stillroom.private import linear, networks, shard_training
 
 
 def rows_only_for_new_records(patch):
-    """Number 2 of the audit: whether a record came since the last release."""
+    """Row numbers tell whether a record came since the last release."""
     honest = members.enter
 
     def sometimes(store, key, prints):

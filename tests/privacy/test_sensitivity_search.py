@@ -76,7 +76,7 @@ def test_no_maker_is_forgotten():
 
 
 def counts_as_steps(patch):
-    """Number 1 of the audit: m records of a person charged as m unit steps."""
+    """The m records of a person charged as m unit steps."""
     honest = Sensitivity.of_counts.__func__
 
     def steps(cls, records, unit):
