@@ -71,8 +71,8 @@ def confusion(counts: Sequence[Sequence[int]], classes: Sequence[str]) -> str:
             cells.append(f'<td style="background:rgba({colour},{0.6 * shade:.2f})">{count}</td>')
         rows.append(f"<tr><th>{name}</th>{''.join(cells)}</tr>")
     return (
-        '<div class="wide"><table class="confusion"><caption>One row a true class, one column the '
-        f"model's answer</caption><thead><tr><th></th>{top}</tr></thead>"
+        '<div class="wide"><table class="confusion"><caption>One row per true class, one column '
+        f"per answer of the model</caption><thead><tr><th></th>{top}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 

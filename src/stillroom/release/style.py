@@ -46,7 +46,7 @@ th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px so
   vertical-align: top; font-variant-numeric: tabular-nums; }
 thead th { color: var(--soft); font-weight: 600; }
 .confusion { width: auto; margin-top: .8rem; }
-.confusion caption { text-align: left; color: var(--soft); font-size: .9rem;
+.confusion caption { white-space: nowrap; text-align: left; color: var(--soft); font-size: .9rem;
   padding-bottom: .3rem; }
 .confusion th, .confusion td { text-align: center; padding: .3rem .6rem; }
 footer { color: var(--soft); font-size: .85rem; }
