@@ -164,7 +164,7 @@ def _read(folder: Path, recipe: str) -> Run:
         raise BadInput(
             "the run was begun with another recipe",
             where=str(folder),
-            why="its block was paid for what that recipe said",
+            why="its block was paid for what that recipe said, or may have been",
             remedy="restore the recipe, or choose another output folder",
         )
     return run

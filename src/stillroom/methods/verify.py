@@ -45,17 +45,7 @@ def verify(folder: Path | str, key: Path | str | None = None) -> dict[str, Any]:
 
     Guarantee: no stated epsilon is below what the stated events cost, and whatever follows from
     the recipe, the events and the files does follow from them.
-    Assumes: without a key, that nobody rewrote the whole bundle on purpose.
-
-    Args:
-        folder: the bundle.
-        key: the file of a public key; the bundle must be signed by it.
-
-    Returns what was checked, as a document for `--json`.
-
-    Raises:
-        BadInput: there is no such folder or key.
-        DoesNotVerify: something does not fit; the message names the file.
+    Arguments, result and errors are those of `verify_bundle`, which leaves the recipe out.
     """
     return _checked(open_bundle(folder, key)).report()
 

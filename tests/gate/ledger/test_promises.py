@@ -7,6 +7,7 @@ import pytest
 from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
 from stillroom.gate import Budget, Gate, Ledger, NoisyCounts
 from stillroom.gate.ledger import verify
+from stillroom.gate.ledger.blocks import PricedBlock
 from stillroom.gate.ledger.verify import verify_rows
 from stillroom.vocabulary import Pair, Unit
 
@@ -81,6 +82,20 @@ def test_the_unit_is_fixed_with_the_first_block(ledger):
     ledger.fix_unit("person")
     assert [row.body["unit"] for row in ledger.store.rows("kind = 'unit'")] == ["record", "person"]
     verify(ledger)
+
+
+def test_a_budget_that_lapses_while_a_block_is_priced_lets_nothing_in(ledger, monkeypatch):
+    """Another process may fix another unit between the first look at the budgets and the lock."""
+    real, other = PricedBlock.__init__, Ledger.open(ledger.path)
+
+    def meanwhile(*given):
+        real(*given)
+        other.fix_unit("record")
+
+    monkeypatch.setattr(PricedBlock, "__init__", meanwhile)
+    with pytest.raises(BadInput, match="no budget is set"):
+        paid(ledger)
+    assert not list(ledger.store.rows("kind = 'block'"))
 
 
 def test_a_block_of_another_unit_is_not_let_in(ledger):

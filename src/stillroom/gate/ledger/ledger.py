@@ -328,6 +328,7 @@ class Ledger:
         # Priced before the file is locked: other processes need not wait for arithmetic.
         block = PricedBlock(wishes, noise, [b.delta for b in budgets], self.unproven)
         with self._change():
+            self.refuse_without_budget()  # it may have lapsed since, with another unit
             earlier = self._store.last("kind = 'block'")
             before = self.totals()
             samples = earlier.body["samples"] if earlier else 0
