@@ -1,0 +1,32 @@
+"""Every recipe that is shipped costs what it always did, mechanism by mechanism.
+
+`prices.json` was written before the house was rebuilt. Mechanisms are compared exactly; epsilons up
+to the last bits, which differ between processors.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stillroom.methods.costs import cost_of
+from stillroom.methods.recipe import read
+from stillroom.release.files import number
+
+ROOT = Path(__file__).parents[2]
+PRICES = json.loads((Path(__file__).parent / "prices.json").read_text())
+
+
+def test_every_shipped_recipe_has_a_price() -> None:
+    found = [*ROOT.glob("examples/*.toml"), *ROOT.glob("benchmarks/recipes/*.toml")]
+    assert {str(path.relative_to(ROOT)) for path in found} == set(PRICES)
+
+
+@pytest.mark.parametrize("name", PRICES)
+def test_a_recipe_costs_what_it_did(name: str) -> None:
+    recipe, _ = read(ROOT / name)
+    cost, known = cost_of(recipe, classes=10), PRICES[name]
+    scale = None if cost.multiplier is None else str(cost.multiplier)
+    drawn = [[mechanism.describe(), count] for mechanism, count in cost.wishes]
+    assert (scale, drawn) == (known["scale"], known["draws"])
+    assert cost.epsilon == pytest.approx(number(known["epsilon"]), rel=1e-9)
