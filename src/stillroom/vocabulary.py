@@ -1,4 +1,4 @@
-"""The shared words: units and relations, Bounded, Sanitised, Budget, Guarantee, the open gate."""
+"""The shared words: units, relations, Sealed, Bounded, Sanitised, Budget, Guarantee, OpenGate."""
 
 from __future__ import annotations
 
@@ -168,6 +168,37 @@ class SecretSample:
 
     def __repr__(self) -> str:
         return f"SecretSample(rate={self.rate})"
+
+
+class Sealed(Generic[T]):
+    """Sensitive data on its way to `private/`: whoever passes it on cannot look.
+
+    Guarantee: only `private/` calls `open_sealed` and only `gate/` calls `sealed_ids`; a contract
+    test bans both elsewhere. Workers receive it sealed.
+
+    Args:
+        content: the records, such as a `Dataset`.
+
+    >>> Sealed([1, 2, 3])
+    Sealed(<hidden>)
+    """
+
+    __slots__ = ("_records",)
+
+    def __init__(self, content: T) -> None:
+        self._records = content
+
+    def open_sealed(self) -> T:
+        """The records."""
+        return self._records
+
+    def sealed_ids(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+        """The ids of the records and, where known, of the persons they belong to."""
+        content: Any = self._records
+        return content.ids, content.persons
+
+    def __repr__(self) -> str:
+        return "Sealed(<hidden>)"
 
 
 class Bounded:

@@ -1,4 +1,7 @@
-"""No room but the gate draws privacy noise, opens a Bounded, or makes a Sanitised."""
+"""No room but the gate draws privacy noise, opens a Bounded, or makes a Sanitised.
+
+No room but `private/` opens a secret sample or sealed records.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +59,10 @@ def breaches(source: str, place: str) -> list[str]:
                 found.append(f"{place}:{line} draws with {dotted(node)}")
             if not in_gate and node.attr in ("open_bounded", "_value", "_entropy", "_draw"):
                 found.append(f"{place}:{line} opens {dotted(node)}")
-            if node.attr == "open_secret" and not place.startswith("private/"):
-                found.append(f"{place}:{line} opens a secret sample")
+            if node.attr in ("open_secret", "open_sealed") and not place.startswith("private/"):
+                found.append(f"{place}:{line} opens {dotted(node)}")
+            if node.attr == "sealed_ids" and not in_gate:
+                found.append(f"{place}:{line} reads the ids of sealed records")
         makes = isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] == "Sanitised"
         if makes and not in_gate:
             found.append(f"{place}:{line} makes a Sanitised value")
@@ -90,6 +95,8 @@ def test_no_draw_outside_the_gate(place):
         "value = bounded.open_bounded()",
         "value = bounded._value",
         "mask = secret.open_secret(5)",
+        "records = sealed.open_sealed()",
+        "ids, persons = sealed.sealed_ids()",
         "from stillroom.vocabulary import Sanitised; Sanitised(1, ())",
         "import stillroom.vocabulary as v; v.Sanitised(1, ())",
     ],
