@@ -1,5 +1,107 @@
-"""RONA (Wang et al. 2019): private compression. `algorithm` is Algorithm 1, `road` the way to it.
+"""Method rona (Wang et al. 2019): a small student of a teacher that saw sensitive records."""
 
-Where answers come from: `from_teacher` (trained with noise), `from_ensemble` (each answer charged),
-`from_plain` (the paper's own, in `published`). What the paper claims is in `claims`.
-"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from stillroom.data import Dataset
+from stillroom.methods.base import Job, Plan, Terms
+from stillroom.methods.rona import terms as words
+from stillroom.methods.rona.published_plan import PublishedPlan
+from stillroom.methods.rona.section import PublishedSection, RonaSection
+from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Progress, RecipeWithSource
+from stillroom.sources.base import Observed
+from stillroom.vocabulary import Sealed
+
+NOMINAL_HINT = 256
+"""Numbers of a hint assumed where the networks have not been looked at."""
+
+
+class RonaRecipe(RecipeWithSource):
+    """A small student of a teacher that saw the sensitive records."""
+
+    method: Literal["rona"] = Field("rona", description="how the model learns")
+    rona: RonaSection = RonaSection()
+    published: PublishedSection | None = Field(None, description="for source plain")
+
+    def misfits(self) -> dict[str, bool]:
+        data, rona, teachers = self.data, self.rona, self.teachers
+        hinted, plain, trained = rona.hint_epochs > 0, self.source == "plain", self.source == "trained"
+        return {
+            **super().misfits(),
+            "source: method rona learns from trained, ensemble or plain": self.source == "sketch",
+            "data.unit: method rona protects records": data.unit == "person",
+            "data.labelled: the paper's algorithm has the labels of all public records": plain
+            and data.labelled < 1,
+            "training.model: the teacher of method rona is linear": not self.training.linear,
+            "mode: the certified method has no source plain, and the paper's has no other": plain
+            != (self.mode == "as-published"),
+            "published: only for source plain": self.published is not None and not plain,
+            "plain.batch, plain.learning_rate, plain.start_seed: those of [rona] are used": (
+                self.plain is not None
+                and bool({"batch", "learning_rate", "start_seed"} & self.plain.model_fields_set)
+            ),
+            "rona.composites: only for source trained": rona.composites > 0 and not trained,
+            "rona.queries: only for source plain": "queries" in rona.model_fields_set and not plain,
+            "rona.samples: there is no [sketch]": rona.samples > 0 and self.sketch is None,
+            "rona.hint_epochs: name hint_layer and guided_layer": hinted
+            and (rona.hint_layer is None or rona.guided_layer is None),
+            "teachers.hints and rona.hint_epochs belong together": teachers is not None
+            and (teachers.hints > 0) != hinted,
+        }
+
+    @property
+    def published_plan(self) -> PublishedPlan:
+        """The numbers of the paper's algorithm."""
+        return PublishedPlan(self.rona, self.published or PublishedSection())
+
+    @property
+    def teacher_network(self) -> str:
+        """The ordinary teacher's make: the paper's auxiliary teacher is of the same."""
+        given = None if self.plain is None else self.plain.teacher
+        return given or self.rona.auxiliary
+
+
+class Rona:
+    """Hint learning, then rounds of self learning and distillation."""
+
+    name = "rona"
+    recipe = RonaRecipe
+
+    def plan(self, recipe: RonaRecipe, facts: Facts) -> Plan:
+        """What the source draws; the paper's algorithm has requests of its own."""
+        claim, controls = words.claim_of(recipe, facts), words.controls_of(recipe)
+        if recipe.source != "plain":
+            requests = SOURCES[recipe.source].requests(recipe, facts, Ask())
+            return Plan(requests, claim, controls)
+        classes, unit = len(facts.classes), recipe.data.pair.unit
+        width = facts.width or NOMINAL_HINT
+        requests = recipe.published_plan.requests(facts.public_records, width, classes, unit=unit)
+        return Plan(requests, claim, controls)
+
+    def terms(self, recipe: RonaRecipe, observed: Observed, paid: int) -> Terms:
+        """What source and student say."""
+        return words.terms_of(recipe, observed, paid)
+
+    def prepare(
+        self,
+        recipe: RonaRecipe,
+        facts: Facts,
+        parties: Sequence[Party],
+        public: Dataset,
+        test: Sealed[Dataset] | Dataset,
+        places: Places,
+        progress: Progress,
+    ) -> Job:
+        """Networks on public labels, then the source."""
+        from stillroom.methods.rona.job import RonaJob
+        from stillroom.methods.rona.published_job import PublishedJob
+
+        kind = PublishedJob if recipe.source == "plain" else RonaJob
+        return kind(recipe, facts, parties, public, test, places, progress)
+
+
+RONA = Rona()

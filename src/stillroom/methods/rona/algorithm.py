@@ -15,18 +15,24 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from stillroom.methods.recipe_parts import RonaPart
-from stillroom.public.stages import Stages, by_logits, softened
+from stillroom.methods.rona.section import RonaSection
+from stillroom.models.training import (
+    Loss,
+    NetworkTraining,
+    by_logits,
+    fitting_temperature,
+    softened,
+)
 
 Progress = Callable[[int, int], None]
 
 
-class Source(Protocol):
-    """Where answers come from: records as they are stored, and what the teacher says of them."""
+class Lessons(Protocol):
+    """Records as they are stored, and what the teacher says of them, epoch by epoch."""
 
     @property
     def rounds(self) -> int:
-        """How many rounds it can answer; fewer than planned where the budget ends earlier."""
+        """How many rounds there are; fewer than planned where the budget ends earlier."""
 
     def hints(self, epoch: int) -> tuple[Tensor, Tensor]:
         """Records and hints for an epoch of hint learning."""
@@ -54,8 +60,8 @@ def teach(
     student: nn.Module,
     pictures: nn.Module,
     labelled: Labelled,
-    source: Source,
-    numbers: RonaPart,
+    lessons: Lessons,
+    numbers: RonaSection,
     guide: Guide | None = None,
     on_epoch: Progress = lambda done, total: None,
 ) -> None:
@@ -67,14 +73,14 @@ def teach(
         student: from pictures to logits.
         pictures: from records as they are stored to pictures.
         labelled: for self learning.
-        source: for hints and distillation.
+        lessons: for hints and distillation.
         numbers: T_h, R, T_s, T_d, S, S' and the rest.
         guide: for hint learning.
         on_epoch: told after each epoch.
     """
     hint_epochs = numbers.hint_epochs if guide is not None else 0
-    total = hint_epochs + source.rounds * (numbers.self_epochs + numbers.distillation_epochs)
-    stages = Stages(
+    total = hint_epochs + lessons.rounds * (numbers.self_epochs + numbers.distillation_epochs)
+    training = NetworkTraining(
         student,
         pictures,
         epochs=total,
@@ -86,26 +92,24 @@ def teach(
     done = 0
     for epoch in range(hint_epochs):
         assert guide is not None
-        x, targets = source.hints(epoch)
-        stages.hint(x, targets, numbers.batch, guide.up_to)
+        x, targets = lessons.hints(epoch)
+        training.hint(x, targets, numbers.batch, guide.up_to)
         on_epoch(done := done + 1, total)
-    for number in range(source.rounds):
+    for number in range(lessons.rounds):
         for epoch in range(numbers.self_epochs):
             x, y = labelled.lesson(number * numbers.self_epochs + epoch)
-            stages.learn(x, y, numbers.self_batch)
+            training.learn(x, y, numbers.self_batch)
             on_epoch(done := done + 1, total)
         for epoch in range(numbers.distillation_epochs):
-            x, scores = source.answers(number, epoch, student)
-            stages.distil(x, scores, numbers.batch, _loss(numbers, scores))
+            x, scores = lessons.answers(number, epoch, student)
+            training.distil(x, scores, numbers.batch, _loss(numbers, scores))
             on_epoch(done := done + 1, total)
 
 
-def _loss(numbers: RonaPart, scores: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+def _loss(numbers: RonaSection, scores: Tensor) -> Loss:
     if numbers.loss == "softened" or not len(scores):
         return softened(numbers.temperature or 1.0)
-    centred = scores - scores.mean(1, keepdim=True)
-    spread = max(float(centred.std()) / 2, 1e-3)
-    return by_logits(numbers.temperature or spread)
+    return by_logits(numbers.temperature or fitting_temperature(scores))
 
 
 def probabilities(student: nn.Module, pictures: nn.Module, x: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from stillroom.errors import BadInput
-from stillroom.methods.rona.published_plan import Published
+from stillroom.methods.rona.published_plan import PublishedPlan
 from stillroom.vocabulary import check_delta
 
 
@@ -98,20 +98,17 @@ def claimed_epsilon(calls: int, sigma: float, delta: float, sensitivity: float =
     return float(get_epsilon_gaussian(multiplier, check_delta(delta)))
 
 
-def claim_of(plan: Published, public: int, delta: float) -> str:
+def verdict_on(plan: PublishedPlan, public: int, delta: float) -> str:
     """What the paper's formula gives for a plan, and whether it holds.
 
     Args:
         plan: the plan.
         public: how many public samples there are.
         delta: where epsilon is wanted.
-
-    >>> print(claim_of(Published(), 40_000, 1e-5)[:64])
-    By the paper's formula: 3125 calls, epsilon 38.73 at delta 1e-05
     """
     formula, executed = plan.claimed_calls(public), plan.calls(public)
-    epsilon = claimed_epsilon(formula, float(plan.sigma), delta)
-    verdict = LITERAL if plan.reading == "literal" else RESIDUAL
+    epsilon = claimed_epsilon(formula, float(plan.published.sigma), delta)
+    verdict = LITERAL if plan.literal else RESIDUAL
     return (
         f"By the paper's formula: {formula} calls, epsilon {epsilon:.2f} at delta {delta:g} "
         f"(sensitivity B). Executed: {executed}. The claim {verdict}"

@@ -20,10 +20,11 @@ import torch
 from torch import nn
 
 from stillroom.errors import BadInput
-from stillroom.methods.rona.published_plan import HINTS, LOSSES, OUTPUTS, STEPS, Published
-from stillroom.methods.rona.published_stage import Paid, Stage
+from stillroom.gate import Passage
+from stillroom.methods.rona.published_plan import HINTS, LOSSES, OUTPUTS, STEPS, PublishedPlan
+from stillroom.methods.rona.published_stage import Stage
 from stillroom.private.plain import PlainTeacher
-from stillroom.public.published_losses import (
+from stillroom.methods.rona.losses import (
     adaptation,
     distill_loss,
     hint_loss,
@@ -33,9 +34,7 @@ from stillroom.public.published_losses import (
 )
 from stillroom.public.selection import select
 from stillroom.randomness import order, seeded_torch
-from stillroom.vocabulary import Integers, OpenGate
-
-__all__ = ["Published", "Taught", "hint_width", "train"]
+from stillroom.vocabulary import Integers
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Taught:
 
 
 def hint_width(
-    student: nn.Sequential, auxiliary: nn.Sequential, plan: Published, shape: tuple[int, ...]
+    student: nn.Sequential, auxiliary: nn.Sequential, plan: PublishedPlan, shape: tuple[int, ...]
 ) -> int:
     """Numbers in one hint, in the shape in which it meets the student's guided layer."""
     return math.prod(matched(*_layer_shapes(student, auxiliary, plan, shape)))
@@ -64,39 +63,38 @@ def train(
     auxiliary: nn.Sequential,
     x: torch.Tensor,
     y: torch.Tensor,
-    plan: Published,
-    ways: Mapping[str, OpenGate],
+    plan: PublishedPlan,
+    passages: Mapping[str, Passage],
     on_step: Callable[[int], None] = lambda call: None,
 ) -> Taught:
     """Algorithm 1: train the student in place; leaves it in eval mode.
 
-    Where a way has no answers left its stage ends; without answers for distillation, training
+    Where a passage has no answers left its stage ends; without answers for distillation, training
     does. A run that was cut off replays the answers it had paid for and goes on.
 
-    Guarantee: the price of the ways' block: infinite in the literal reading.
+    Guarantee: the price of the passages' block: infinite in the literal reading.
     Assumes: `student` and `auxiliary` saw public records only; teacher and auxiliary are of one
     make; `x` and `y` are public.
 
     Args:
         student: a sequence of blocks that gives logits.
-        teacher: asked through the ways only.
+        teacher: asked through the passages only.
         auxiliary: the teacher's network, trained on public samples; only its losses are used.
         x: the public samples, as networks are given them.
         y: their labels.
         plan: the numbers.
-        ways: paid ways for `plan.wishes(...)`, by name.
+        passages: those of `plan.requests(...)`, by name.
         on_step: told after each answered batch how many there were.
 
     Raises:
         BadInput: a layer does not exist, the queries do not fill a batch, or the student's loss is
             not a number.
     """
-    paid = {name: Paid(way) for name, way in ways.items()}
     auxiliary.eval()
     student.train()
     # A student of one's own may have dropout: a replay must drop the same.
-    with seeded_torch(plan.start_seed, "student"):
-        calls = _algorithm_1(student, teacher, auxiliary, x, y, plan, paid, on_step)
+    with seeded_torch(plan.rona.start_seed, "student"):
+        calls = _algorithm_1(student, teacher, auxiliary, x, y, plan, passages, on_step)
     student.eval()
     return Taught(calls, finished=calls == plan.calls(len(x)))
 
@@ -107,37 +105,37 @@ def _algorithm_1(
     auxiliary: nn.Sequential,
     x: torch.Tensor,
     y: torch.Tensor,
-    plan: Published,
-    paid: Mapping[str, Paid],
+    plan: PublishedPlan,
+    passages: Mapping[str, Passage],
     on_step: Callable[[int], None],
 ) -> int:
-    seed, size, calls = plan.start_seed, plan.asked(len(x)), 0
-    if plan.hint_epochs:
-        hints = _hint_stage(student, teacher, auxiliary, plan, tuple(x.shape[1:]), paid)
-        for epoch in range(plan.hint_epochs):
+    seed, size, calls = plan.rona.start_seed, plan.asked(len(x)), 0
+    if plan.rona.hint_epochs:
+        hints = _hint_stage(student, teacher, auxiliary, plan, tuple(x.shape[1:]), passages)
+        for epoch in range(plan.rona.hint_epochs):
             queries = order(seed, "hint queries", epoch, size=len(x))[:size]
             for i in range(plan.batches(len(x))):
                 if not hints.ready:
                     break
-                hints.call(x[_batch(queries, plan.batch, seed, "hint", epoch, i)])
+                hints.call(x[_batch(queries, plan.rona.batch, seed, "hint", epoch, i)])
                 on_step(calls := calls + 1)
-    distillation = _distillation_stage(student, teacher, auxiliary, plan, paid)
-    for round in range(plan.rounds):
-        for epoch in range(plan.self_epochs):
-            for i in range(len(x) // plan.self_batch + 1):
-                place = _batch(np.arange(len(x)), plan.self_batch, seed, "self", round, epoch, i)
+    distillation = _distillation_stage(student, teacher, auxiliary, plan, passages)
+    for round in range(plan.rona.rounds):
+        for epoch in range(plan.rona.self_epochs):
+            for i in range(len(x) // plan.rona.self_batch + 1):
+                place = _batch(np.arange(len(x)), plan.rona.self_batch, seed, "self", round, epoch, i)
                 distillation.descend(self_loss(student(x[place]), y[place]))
-        for epoch in range(plan.distillation_epochs):
+        for epoch in range(plan.rona.distillation_epochs):
             if not distillation.ready:
                 return calls
-            number = round * plan.distillation_epochs + epoch
+            number = round * plan.rona.distillation_epochs + epoch
             queries = select(
-                plan.selection, _probabilities(student, x), size, seed=seed, round=number
+                plan.rona.selection, _probabilities(student, x), size, seed=seed, round=number
             )
             for i in range(plan.batches(len(x))):
                 if not distillation.ready:
                     return calls
-                distillation.call(x[_batch(queries, plan.batch, seed, "distill", number, i)])
+                distillation.call(x[_batch(queries, plan.rona.batch, seed, "distill", number, i)])
                 on_step(calls := calls + 1)
     return calls
 
@@ -146,18 +144,19 @@ def _hint_stage(
     student: nn.Sequential,
     teacher: PlainTeacher,
     auxiliary: nn.Sequential,
-    plan: Published,
+    plan: PublishedPlan,
     shape: tuple[int, ...],
-    paid: Mapping[str, Paid],
+    passages: Mapping[str, Passage],
 ) -> Stage:
     guided, hint = _layer_shapes(student, auxiliary, plan, shape)
-    target, layer = matched(guided, hint), plan.hint_layer
-    with seeded_torch(plan.start_seed, "adaptation"):
+    target, layer = matched(guided, hint), plan.rona.hint_layer
+    with seeded_torch(plan.rona.start_seed, "adaptation"):
         adapt = adaptation(guided, hint)
-    up_to, hinting = student[: plan.guided_layer], auxiliary[:layer]
+    up_to, hinting = student[: plan.rona.guided_layer], auxiliary[:layer]
     return Stage(
+        HINTS,
         plan,
-        _of(paid, HINTS, plan),
+        _of(passages, HINTS, plan),
         says=lambda batch: adapt(up_to(batch)),
         auxiliary=lambda batch: in_shape(hinting(batch), target),
         words=lambda said: said,
@@ -174,12 +173,13 @@ def _distillation_stage(
     student: nn.Sequential,
     teacher: PlainTeacher,
     auxiliary: nn.Sequential,
-    plan: Published,
-    paid: Mapping[str, Paid],
+    plan: PublishedPlan,
+    passages: Mapping[str, Passage],
 ) -> Stage:
     return Stage(
+        OUTPUTS,
         plan,
-        _of(paid, OUTPUTS, plan),
+        _of(passages, OUTPUTS, plan),
         says=student,
         auxiliary=auxiliary,
         words=lambda logits: torch.softmax(logits / plan.temperature, dim=1),
@@ -192,20 +192,20 @@ def _distillation_stage(
     )
 
 
-def _of(paid: Mapping[str, Paid], name: str, plan: Published) -> list[Paid]:
-    """The ways a stage needs, in order; none where one was not paid for."""
-    names = [name, LOSSES] if plan.reading == "literal" else [name]
-    return [paid[each] for each in names] if all(each in paid for each in names) else []
+def _of(passages: Mapping[str, Passage], name: str, plan: PublishedPlan) -> list[Passage]:
+    """The passages a stage needs, in order; none where one was not paid for."""
+    names = [name, LOSSES] if plan.literal else [name]
+    return [passages[each] for each in names] if all(each in passages for each in names) else []
 
 
 def _layer_shapes(
-    student: nn.Sequential, auxiliary: nn.Sequential, plan: Published, shape: tuple[int, ...]
+    student: nn.Sequential, auxiliary: nn.Sequential, plan: PublishedPlan, shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The shapes of the guided and of the hint layer, by a record of zeros."""
     shapes = []
     for name, network, layer in (
-        ("guided_layer", student, plan.guided_layer),
-        ("hint_layer", auxiliary, plan.hint_layer),
+        ("guided_layer", student, plan.rona.guided_layer),
+        ("hint_layer", auxiliary, plan.rona.hint_layer),
     ):
         if layer > len(network):
             raise BadInput(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -13,27 +13,11 @@ import torch
 from torch import nn
 
 from stillroom.errors import BadInput
-from stillroom.methods.rona.published_plan import STEPS, Published
+from stillroom.gate import Passage
+from stillroom.methods.rona.published_plan import STEPS, PublishedPlan
 from stillroom.private.plain import GRID, bounded_loss, loss_steps
-from stillroom.public.published_losses import privacy_sanitize
-from stillroom.vocabulary import Bounded, Integers, OpenGate
-
-
-class Paid:
-    """A paid way: first what it has already answered, in order, then new answers."""
-
-    def __init__(self, way: OpenGate) -> None:
-        self._way, self._earlier = way, deque(way.earlier())
-
-    @property
-    def ready(self) -> bool:
-        """Whether there is another answer."""
-        return bool(self._earlier) or self._way.left > 0
-
-    def answer(self, ask: Callable[[], Bounded]) -> Integers:
-        """The next answer; nothing is asked where it is known."""
-        noisy = self._earlier.popleft() if self._earlier else self._way.release(ask())
-        return noisy.value
+from stillroom.methods.rona.losses import privacy_sanitize
+from stillroom.vocabulary import Bounded
 
 
 @dataclass
@@ -41,8 +25,9 @@ class Stage:
     """One of the two stages that ask the teacher.
 
     Args:
+        name: of the stage.
         plan: the numbers.
-        ways: paid for its answers and, in the literal reading, for noise on its losses.
+        passages: paid for its answers and, in the literal reading, for noise on its losses.
         says: what the student says of a batch, with its gradient.
         auxiliary: what the auxiliary teacher says.
         words: turns either into what a residual is taken of.
@@ -52,8 +37,9 @@ class Stage:
         weights: that the stage moves.
     """
 
-    plan: Published
-    ways: list[Paid]
+    name: str
+    plan: PublishedPlan
+    passages: list[Passage]
     says: Callable[[torch.Tensor], torch.Tensor]
     auxiliary: Callable[[torch.Tensor], torch.Tensor]
     words: Callable[[torch.Tensor], torch.Tensor]
@@ -63,17 +49,19 @@ class Stage:
     weights: Iterable[nn.Parameter]
 
     def __post_init__(self) -> None:
-        self._optimiser = torch.optim.Adam(self.weights, lr=self.plan.learning_rate)
+        self._optimiser = torch.optim.Adam(self.weights, lr=self.plan.rona.learning_rate)
         self._auxiliary_losses: list[float] = []
+        self._calls = 0
 
     @property
     def ready(self) -> bool:
         """Whether another call is paid for."""
-        return bool(self.ways) and all(way.ready for way in self.ways)
+        return bool(self.passages) and all(passage.ahead(1) for passage in self.passages)
 
     def call(self, batch: torch.Tensor) -> None:
         """One executed call of privacy_sanitize and the step that follows it."""
-        (self._literal if self.plan.reading == "literal" else self._residual)(batch)
+        self._calls += 1
+        (self._literal if self.plan.literal else self._residual)(batch)
 
     def descend(self, loss: torch.Tensor) -> None:
         """One step of Adam."""
@@ -82,23 +70,28 @@ class Stage:
         self._optimiser.step()
 
     def _literal(self, batch: torch.Tensor) -> None:
-        outputs, losses = self.ways
+        outputs, losses = self.passages
         said = self.says(batch)
         bound = self._bound(float(self.loss(said.detach(), self._public(batch))))
-        taught = outputs.answer(lambda: self.outputs(batch)).reshape(said.shape) / GRID
+        told = outputs.answer(self._question(batch), lambda: self.outputs(batch))
+        taught = told.value.reshape(said.shape) / GRID
         loss = self.loss(said, torch.from_numpy(taught.astype(np.float32)))
         number = float(loss.detach())
-        noisy = losses.answer(lambda: bounded_loss(number, bound, STEPS)).item()
-        noise = (noisy - loss_steps(number, bound, STEPS)) * bound / STEPS
-        self.descend(privacy_sanitize(loss, bound, noise, detached=self.plan.detached))
+        noised = losses.answer(
+            self._question(batch), lambda: bounded_loss(number, bound, STEPS)
+        )
+        noise = (noised.value.item() - loss_steps(number, bound, STEPS)) * bound / STEPS
+        self.descend(privacy_sanitize(loss, bound, noise, detached=self.plan.published.detached))
 
     def _residual(self, batch: torch.Tensor) -> None:
-        (residuals,) = self.ways
+        (residuals,) = self.passages
         said = self.says(batch)
         words = self.words(said.detach())
         bound = self._bound(float((words - self.words(self._public(batch))).norm()))
-        noisy = residuals.answer(lambda: self.residual(batch, words.numpy(), bound))
-        e = torch.from_numpy((noisy.reshape(said.shape) * (bound / STEPS)).astype(np.float32))
+        told = residuals.answer(
+            self._question(batch), lambda: self.residual(batch, words.numpy(), bound)
+        )
+        e = torch.from_numpy((told.value.reshape(said.shape) * (bound / STEPS)).astype(np.float32))
         self._optimiser.zero_grad()
         said.backward(gradient=e)  # type: ignore[no-untyped-call]
         self._optimiser.step()
@@ -116,7 +109,12 @@ class Stage:
                 why="it would learn nothing more",
                 remedy="lower the learning rate",
             )
-        if self.plan.bound is not None:
-            return self.plan.bound
+        if self.plan.published.bound is not None:
+            return self.plan.published.bound
         self._auxiliary_losses.append(auxiliary_loss)
         return max(math.fsum(self._auxiliary_losses) / len(self._auxiliary_losses), 1e-9)
+
+    def _question(self, batch: torch.Tensor) -> bytes:
+        """Which call it is, and which public records it asks about."""
+        digest = hashlib.sha256(batch.numpy().tobytes()).digest()
+        return f"{self.name} {self._calls} ".encode() + digest

@@ -1,0 +1,120 @@
+"""Method direct: the model of source trained itself, or a student that saw samples of its sketch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from stillroom.data import Dataset
+from stillroom.methods.base import SHOWN_SAMPLES, Job, Plan, Result, Terms
+from stillroom.methods.direct.section import StudentSection
+from stillroom.recipe import Recipe
+from stillroom.release.controls import Claim
+from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Prepared, Progress, PublicSide
+from stillroom.sources.base import Observed, Passages
+from stillroom.sources.sketch import SketchSection
+from stillroom.sources.trained import TrainedAnswers
+from stillroom.sources.training import TrainingSection
+from stillroom.vocabulary import Sealed
+
+OWN_THEOREM = Claim(None, "none: DP-SGD has its own theorem")
+STUDENT_OF_SKETCH = "a student that saw only samples of the sketch, labelled by the teacher"
+
+
+class DirectRecipe(Recipe):
+    """A model trained on the sensitive records through the gate."""
+
+    method: Literal["direct"] = Field("direct", description="how the model learns")
+    source: Literal["trained"] = Field("trained", description="where the privacy comes from")
+    training: TrainingSection = TrainingSection()
+    sketch: SketchSection | None = Field(None, description="class statistics, released once")
+    student: StudentSection | None = Field(
+        None, description="hand over a network that saw samples of the sketch only"
+    )
+
+    def misfits(self) -> dict[str, bool]:
+        training, features = self.training, self.features
+        return {
+            **super().misfits(),
+            **SOURCES[self.source].misfits(self),
+            "mode: method direct has no as-published form": self.mode == "as-published",
+            "features: auxiliary and fitted_on public need a method with a public part": (
+                features.name == "auxiliary" or features.fitted_on == "public"
+            ),
+            "training.public_epochs: only for a network": training.linear
+            and "public_epochs" in training.model_fields_set,
+            "training.public_epochs: there is no public_source": not training.linear
+            and training.public_epochs > 0
+            and training.public_source is None,
+            "student: it learns from a [sketch], and there is none": self.student is not None
+            and self.sketch is None,
+        }
+
+
+class Direct:
+    """DP-SGD, and nothing after it but what is free."""
+
+    name = "direct"
+    recipe = DirectRecipe
+
+    def plan(self, recipe: DirectRecipe, facts: Facts) -> Plan:
+        """What the source draws."""
+        return Plan(SOURCES[recipe.source].requests(recipe, facts, Ask()), OWN_THEOREM)
+
+    def terms(self, recipe: DirectRecipe, observed: Observed, paid: int) -> Terms:
+        """What the source says, and that there is a student."""
+        own = SOURCES[recipe.source].terms(recipe, observed, paid)
+        about, knowledge = own.about, own.knowledge
+        if recipe.student is not None:
+            about = f"network `{recipe.student.model}`, a student of a {about}"
+            knowledge = (*knowledge, STUDENT_OF_SKETCH)
+        return Terms(
+            about, own.assumptions, knowledge, warnings=own.warnings, observed=own.observed
+        )
+
+    def prepare(
+        self,
+        recipe: DirectRecipe,
+        facts: Facts,
+        parties: Sequence[Party],
+        public: Dataset,
+        test: Sealed[Dataset] | Dataset,
+        places: Places,
+        progress: Progress,
+    ) -> Job:
+        """The source, and a student that fits."""
+        if recipe.student is not None:
+            from stillroom.methods.direct.student import refuse_unfit_student
+
+            refuse_unfit_student(recipe, facts)
+        tested = None if isinstance(test, Sealed) else test
+        side = PublicSide(public, public, tested)
+        source = SOURCES[recipe.source]
+        return DirectJob(
+            recipe, source.prepare(recipe, facts, parties, side, Ask(), places, progress)
+        )
+
+
+class DirectJob:
+    """A prepared training."""
+
+    def __init__(self, recipe: DirectRecipe, source: Prepared) -> None:
+        self._recipe, self._source = recipe, source
+        self.width = source.width
+
+    def run(self, passages: Passages, progress: Progress) -> Result:
+        """Sketch, training, and the student where there is one."""
+        answers = self._source.open(passages, progress)
+        assert isinstance(answers, TrainedAnswers)
+        model = answers.model
+        if self._recipe.student is not None:
+            from stillroom.methods.direct.student import taught
+
+            progress.tell("student")
+            model = taught(self._recipe, answers, progress)
+        return Result(model, answers.observed, samples=answers.sketch.shown(SHOWN_SAMPLES))
+
+
+DIRECT = Direct()

@@ -1,0 +1,192 @@
+"""Method rona on its way to a student: public work, a source behind the gate, Algorithm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from stillroom.data import Dataset
+from stillroom.engine import Engine
+from stillroom.errors import BadInput
+from stillroom.methods.base import SHOWN_SAMPLES, Measured, ModelGuesses, Result
+from stillroom.methods.labelled import labelled_part
+from stillroom.methods.rona.algorithm import teach
+from stillroom.methods.rona.lessons import FreeLessons, Hinting, PaidLessons
+from stillroom.methods.rona.public_part import PublicPart, blocks_of
+from stillroom.methods.rona.terms import AUXILIARY, UNTAUGHT, shows_ceiling
+from stillroom.private.plain import train_in_the_clear
+from stillroom.release.compression import report
+from stillroom.release.controls import BASE
+from stillroom.release.exportable import refuse_unexportable
+from stillroom.release.model import ReleasedModel
+from stillroom.release.torch_model import TorchModel
+from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Progress, PublicSide
+from stillroom.sources.base import Passages
+from stillroom.sources.ensemble import PaidEnsemble
+from stillroom.sources.teachers import VOTES
+from stillroom.sources.trained import TrainedAnswers
+from stillroom.vocabulary import Sealed
+
+if TYPE_CHECKING:
+    from stillroom.methods.rona import RonaRecipe
+
+IN_THE_CLEAR = "trained-in-the-clear"
+
+
+class RonaJob:
+    """A student in the open, taught by answers that came through the gate.
+
+    Args:
+        recipe: a recipe of method rona.
+        facts: what is public about the data.
+        parties: whose records the teacher saw.
+        public: the public records.
+        test: the tested records, sealed unless they are public.
+        places: where public work is kept.
+        progress: told.
+
+    Raises:
+        BadInput: something does not fit the records; nothing is paid for yet.
+    """
+
+    def __init__(
+        self,
+        recipe: RonaRecipe,
+        facts: Facts,
+        parties: Sequence[Party],
+        public: Dataset,
+        test: Sealed[Dataset] | Dataset,
+        places: Places,
+        progress: Progress,
+    ) -> None:
+        self.recipe, self.part, self.facts = recipe, recipe.rona, facts
+        self._alone = isinstance(test, Sealed)
+        self.public = PublicPart(recipe, public, labelled_part(recipe, public))
+        self.student = self.public.student()
+        # A layer that is not there is found before anything is paid for.
+        self.guide, self.hint_shape = (
+            self.public.guide(self.student) if self.part.hint_epochs else (None, ())
+        )
+        self._refuse_misfits()
+        layers = nn.Sequential(self.public.pictures, self.student)
+        refuse_unexportable(self.part.student, layers, facts.shape, facts.classes)
+        self.engine = Engine(**recipe.engine.model_dump())
+        progress.tell("training on public records")
+        self.base, self._auxiliary = self.public.train(
+            self.engine, places, auxiliary=self._needs_auxiliary, progress=progress
+        )
+        self._ceiling: Measured | None = None
+        if shows_ceiling(recipe):
+            progress.tell("training the ceiling in the clear")
+            self._ceiling = train_in_the_clear(
+                parties[0].data,
+                public,
+                lambda data: self.public.training(self.part.student, data, self.part.epochs),
+                engine=self.engine,
+                folder=places.private_work / IN_THE_CLEAR,
+                on_done=progress.step,
+            )
+        side = PublicSide(
+            records=public,
+            labelled=self.public.labelled,
+            tested=None if isinstance(test, Sealed) else test,
+            auxiliary=self._auxiliary,
+            training=self._teacher_training,
+        )
+        ask = Ask(hint_shape=self.hint_shape or None)
+        self.source = SOURCES[recipe.source].prepare(
+            recipe, facts, parties, side, ask, places, progress
+        )
+
+    @property
+    def width(self) -> int:
+        """Of a gradient sum, or of a hint."""
+        return self.source.width
+
+    def _refuse_misfits(self) -> None:
+        """What this source cannot teach."""
+        teachers = self.recipe.teachers
+        if self.recipe.features.name == "auxiliary":
+            blocks_of(self.public.network(self.part.auxiliary), "rona.auxiliary")
+        if teachers is None:
+            return
+        if teachers.grouped:
+            blocks_of(self.student, "rona.student")
+        elif teachers.questions > len(self.public.x):
+            raise BadInput(
+                "there are fewer public records than questions that would be paid for",
+                where="teachers.votes",
+                why="a record is asked about once; the rest would be paid for and never drawn",
+                remedy="ask fewer questions, or make more records public",
+            )
+
+    @property
+    def _needs_auxiliary(self) -> bool:
+        """Whether a teacher trained on public labels is used for more than to compare with."""
+        features = self.recipe.features.name == "auxiliary"
+        return self.recipe.source != "trained" or features or self.part.hint_epochs > 0
+
+    def _teacher_training(self, data: Dataset) -> object:
+        plain = self.recipe.plain
+        epochs = 6 if plain is None else plain.epochs
+        return self.public.training(self.recipe.teacher_network, data, epochs)
+
+    @property
+    def auxiliary(self) -> nn.Module:
+        """The teacher trained on public labels."""
+        assert self._auxiliary is not None
+        return self._auxiliary
+
+    def run(self, passages: Passages, progress: Progress) -> Result:
+        """Algorithm 1, each answer through the gate."""
+        answers = self.source.open(passages, progress)
+        hinting = None
+        if self.guide is not None:
+            hinting = Hinting(self.public, self.auxiliary, self.hint_shape)
+        if answers.left is None:
+            progress.tell("asking the teacher")
+            lessons: FreeLessons | PaidLessons = FreeLessons(answers, self.public, hinting)
+        else:
+            (own,) = passages.values()
+            paid = own[VOTES].count
+            lessons = PaidLessons(self.recipe, answers, paid, self.public, hinting)
+        progress.tell("student")
+        pictures = self.public.pictures
+        teach(
+            self.student, pictures, self.public, lessons, self.part, self.guide, progress.step
+        )
+        beside: dict[str, ReleasedModel] = {}
+        samples = None
+        if isinstance(answers, TrainedAnswers):
+            assert answers.untaught is not None
+            teacher = answers.model
+            beside = {UNTAUGHT: answers.untaught, "teacher": teacher}
+            samples = answers.sketch.shown(SHOWN_SAMPLES)
+        else:
+            assert isinstance(answers, PaidEnsemble)
+            teacher = self.released(self.auxiliary, f"network `{self.part.auxiliary}`")
+            beside = {AUXILIARY: teacher}
+        model = self.released(self.student, f"network `{self.part.student}`, a student")
+        progress.tell("compression")
+        return Result(
+            model,
+            answers.observed,
+            controls=self.controls(beside),
+            compression=report(teacher, model, self.facts.classes),
+            samples=samples,
+        )
+
+    def released(self, network: nn.Module, about: str) -> ReleasedModel:
+        """A network from pictures to logits, for records as they are stored."""
+        layers = nn.Sequential(self.public.pictures, network).eval()
+        return TorchModel(layers, self.facts.shape, about)
+
+    def controls(self, more: Mapping[str, ReleasedModel]) -> dict[str, Measured]:
+        """What the student is compared with, by name: Base, what else there is, the ceiling."""
+        models = {BASE: self.released(self.base, "Base"), **more}
+        found: dict[str, Measured] = {
+            name: ModelGuesses(model, self._alone) for name, model in models.items()
+        }
+        return found if self._ceiling is None else {**found, "ceiling": self._ceiling}

@@ -1,0 +1,135 @@
+"""What a recipe draws and what that costs, known before any record is looked at."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from stillroom.data.dataset import class_names
+from stillroom.errors import BadInput
+from stillroom.gate import Mechanism, NoisyCounts
+from stillroom.gate.accounting import price as price_of
+from stillroom.gate.calibration import smallest_sigma
+from stillroom.gate.events import Line
+from stillroom.methods.base import Plan
+from stillroom.methods.registry import method_named
+from stillroom.private import Clip, LinearRecords
+from stillroom.recipe import Recipe
+from stillroom.sources import Facts, Request
+from stillroom.sources.training import TrainingSection
+
+NOMINAL_SHAPE = (64, 64)
+NOMINAL_CLASSES = 10
+EVALUATION = "evaluation"
+MOST_TRIED = 1 << 24
+"""Numbers in the blank records on which the length of a step is tried."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a recipe will draw and what that costs.
+
+    Args:
+        multiplier: the scale of the noise that was sought; None where the recipe gives the noise.
+        epsilon: certified, for the whole release.
+        wishes: mechanisms and numbers of answers, by the request's name, as they are reserved;
+            where the budget is short, less of the first.
+    """
+
+    multiplier: Fraction | None
+    epsilon: float
+    wishes: dict[str, tuple[Mechanism, int]]
+
+
+def nominal_facts(recipe: Recipe) -> Facts:
+    """What is assumed about the data where they have not been looked at."""
+    share = recipe.data.public_share
+    public = round(recipe.data.declared_size * share / (1 - share))
+    return Facts(NOMINAL_SHAPE, class_names(NOMINAL_CLASSES), public)
+
+
+def requests_of(recipe: Recipe, plan: Plan, facts: Facts) -> list[Request]:
+    """What the method draws, and the charged evaluation unless the test part is public."""
+    if recipe.data.test_is_public:
+        return list(plan.requests)
+    privacy = recipe.privacy
+    counts = NoisyCounts(
+        privacy.evaluation_sigma,
+        len(facts.classes) ** 2,
+        privacy.evaluation_records_per_person,
+        recipe.data.pair.unit,
+    )
+    return [*plan.requests, Request.fixed(EVALUATION, counts, 1 + len(plan.controls))]
+
+
+def price(recipe: Recipe, facts: Facts | None = None) -> Cost:
+    """The least noise with which the whole release, all its parts included, fits the recipe.
+
+    Guarantee: nothing is spent by pricing.
+
+    Args:
+        recipe: the recipe.
+        facts: what is public about the data; assumed where they have not been looked at.
+
+    Raises:
+        BadInput: what is drawn at fixed noise costs more than the recipe's epsilon.
+    """
+    facts = nominal_facts(recipe) if facts is None else facts
+    plan, privacy = method_named(recipe.method).plan(recipe, facts), recipe.privacy
+    requests, pair = requests_of(recipe, plan, facts), recipe.data.pair
+
+    def lines(scale: Fraction, *, fixed_only: bool = False) -> list[Line]:
+        drawn = [request for request in requests if not (fixed_only and request.sought)]
+        return [line for request in drawn for line in request.at(scale).lines(request.count)]
+
+    def cost(scale: Fraction, multiplier: Fraction | None) -> Cost:
+        wishes = {request.name: (request.at(scale), request.count) for request in requests}
+        return Cost(multiplier, price_of(lines(scale), pair).epsilon(privacy.delta), wishes)
+
+    if not any(request.sought for request in requests):
+        return cost(Fraction(1), None)
+    fixed = lines(Fraction(1), fixed_only=True)
+    if fixed and price_of(fixed, pair).epsilon(privacy.delta) >= privacy.epsilon:
+        raise BadInput(
+            f"{_named(requests)} alone would cost more than the recipe's epsilon",
+            where="sketch.mu, privacy.evaluation_sigma",
+            why="nothing would be left for the training",
+            remedy="raise evaluation_sigma, lower the sketch's mu, or declare the test part public",
+        )
+    scale = smallest_sigma(lines, privacy.epsilon, privacy.delta, pair)
+    return cost(scale, scale)
+
+
+def _named(requests: list[Request]) -> str:
+    fixed = [request.name for request in requests if not request.sought]
+    parts = {
+        "the sketch": any(name != EVALUATION for name in fixed),
+        "the charged evaluation": EVALUATION in fixed,
+    }
+    return " and ".join(name for name, drawn in parts.items() if drawn)
+
+
+def seconds_per_step(recipe: Recipe) -> float | None:
+    """How long a private step takes here, tried on blank records and scaled to the declared size.
+
+    None where there are no such steps, or for a network: it depends on its pictures.
+    """
+    training = recipe.section("training")
+    if not isinstance(training, TrainingSection) or recipe.source != "trained":
+        return None
+    clip = training.clipping
+    if not isinstance(clip, Clip):
+        return None
+    width, declared = recipe.features.components or 256, recipe.data.declared_size
+    size = max(1, min(declared, MOST_TRIED // width))
+    blank = LinearRecords(
+        np.zeros((size, width), dtype=np.float32), np.zeros(size, dtype=np.int64), 10
+    )
+    weights = np.zeros((10, width), dtype=np.float32)
+    blank.clipped_sum(weights, clip, None)  # the first one loads its kernels
+    start = time.perf_counter()
+    blank.clipped_sum(weights, clip, None)
+    return (time.perf_counter() - start) * declared / size * float(training.rate)

@@ -1,0 +1,207 @@
+"""From a recipe's file to a bundle: price, run, publish; the same call goes on where it was cut off."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stillroom.data import Dataset, Parts, load_split
+from stillroom.errors import BadInput
+from stillroom.gate import Budget, Ledger
+from stillroom.methods.registry import read
+from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
+from stillroom.pipeline.run import Finished, default_places, run
+from stillroom.pipeline.run_folder import Run, begin_or_continue
+from stillroom.pipeline.verify import verify
+from stillroom.private import cap_records, capped
+from stillroom.recipe import Recipe
+from stillroom.release import Made, write_bundle
+from stillroom.release.keys import read_private
+from stillroom.sources import Party, Progress
+from stillroom.vocabulary import Sealed
+
+PARTY = "data"
+"""The name of the only party."""
+
+
+def release(
+    recipe_file: Path,
+    output: Path,
+    *,
+    sign_with: Path | None = None,
+    budget: Budget | None = None,
+    accept_infinite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Follow a recipe to a bundle in `output`.
+
+    Guarantee: one unit of the sensitive part, at the epsilon on the certificate.
+
+    Args:
+        recipe_file: the recipe.
+        output: the folder for the bundle; must not exist, or be empty.
+        sign_with: a private key for the manifest.
+        budget: set where the ledger has none yet; None leaves that to its owner.
+        accept_infinite: let a paper's algorithm leave a ledger for release at infinity (L5).
+        progress: told.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        BadInput: the recipe, the data or the output folder cannot be used.
+        BudgetExhausted: the release does not fit the budget; nothing was drawn.
+    """
+    progress = progress or Progress()
+    recipe, text = read(recipe_file)
+    key = None if sign_with is None else read_private(sign_with)
+    folder, files = output.with_name(output.name + ".run"), recipe_file.parent
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        return _finished(output, folder, text, signed=key is not None)
+    if recipe.mode == "as-published" and recipe.purpose == "release" and not accept_infinite:
+        raise BadInput(
+            "a paper's algorithm on a ledger for release",
+            where="mode, purpose",
+            why="what it draws may have no finite price, and the ledger stays at infinity",
+            remedy='use purpose = "benchmark", or say --accept-infinite',
+        )
+    with begin_or_continue(folder, text) as state:
+        parts = load_parts_of(recipe, files)
+        progress.tell(f"looking at {recipe.data.source}")
+        with closing(_ledger(recipe, files, parts, state, budget)) as ledger:
+            ledger.on_new_head(state.keep)
+            finished = run(
+                recipe,
+                [Party(PARTY, parts.sensitive, ledger)],
+                parts.public,
+                parts.test,
+                under=state.block_recipe(text),
+                places=default_places(state.folder, files),
+                progress=progress,
+                paying=state.paying(ledger.head),
+            )
+            state.remember(ledger.head())
+            progress.tell("writing the bundle")
+            return publish(finished, output, text=text, key=key)
+
+
+def publish(
+    finished: Finished, folder: Path, *, text: str, key: bytes | None = None
+) -> dict[str, Any]:
+    """Write the bundle of a finished run; return its certificate.
+
+    Guarantee: the folder appears whole or not at all, and a valid bundle has passed `verify`.
+
+    Args:
+        finished: the run.
+        folder: where the bundle will be; new, or empty.
+        text: the recipe's text.
+        key: the 32 bytes of a private Ed25519 key that signs the manifest.
+    """
+    recipe, result, terms = finished.recipe, finished.result, finished.terms
+    (party,) = finished.parties
+    made = Made(
+        **stated_by(recipe),
+        method=recipe.method,
+        model=result.model,
+        classes=finished.facts.classes,
+        recipe=text,
+        ledger=party.ledger,
+        blocks=(finished.blocks[party.name],),
+        assumptions={**terms.assumptions, **OF_ALL},
+        warnings=terms.warnings,
+        public_knowledge=terms.knowledge,
+        evaluation=finished.evaluation,
+        facts=finished.observed,
+        samples=result.samples,
+        compression=result.compression,
+        controls=finished.controls,
+        claim=finished.plan.claim,
+        unproven=unproven_by(recipe),
+        columns=finished.columns,
+    )
+    return write_bundle(made, folder, key, verify)
+
+
+def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
+    """The records a recipe names, capped per person where persons are protected, and sealed."""
+    data = recipe.data
+    split = load_split(
+        data.source,
+        folder,
+        classes=data.classes,
+        labels=data.labels,
+        columns={"id": data.id_column, "person": data.person_column},
+        split=data.split,
+        key=data.key,
+        public=data.public_share,
+        test=data.test,
+        sensitive_classes=data.withheld,
+    )
+    parts = split.sealed(data.test_is_public)
+    if data.unit == "record":
+        return parts
+    most = data.max_records_per_person
+
+    def capped_part(part: Dataset) -> Dataset:
+        return part.select(cap_records(part.persons or (), part.ids, most))
+
+    test = parts.test
+    return replace(
+        parts,
+        sensitive=capped(parts.sensitive, most),
+        public=capped_part(parts.public),
+        test=capped(test, most) if isinstance(test, Sealed) else capped_part(test),
+    )
+
+
+def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dict[str, Any]:
+    """The certificate of a run that had come to its end, for the command that is given again."""
+    recipe = output / "recipe.toml"
+    same = recipe.is_file() and recipe.read_bytes() == text.encode()
+    if not same or not (run_folder / "run.json").is_file():
+        raise BadInput(
+            "there is already something at the output",
+            where=str(output),
+            why="a bundle is never overwritten",
+            remedy="choose another folder, or verify the bundle that is there",
+        )
+    report = verify(output)
+    if signed and report["signature"].startswith("none"):
+        raise BadInput(
+            "the finished bundle is not signed",
+            where=str(output),
+            why="the command asks for a signature, and a bundle is never changed",
+            remedy="delete the bundle and give the command again: nothing more is drawn for it",
+        )
+    certificate: dict[str, Any] = json.loads((output / "certificate.json").read_text())
+    return certificate
+
+
+def _ledger(
+    recipe: Recipe, folder: Path, parts: Parts, state: Run, budget: Budget | None
+) -> Ledger:
+    path = folder / recipe.ledger
+    if path.exists() or state.head is not None:
+        ledger = Ledger.open(path, head=state.head)
+    else:
+        sealed = [part for part in (parts.sensitive, parts.test) if isinstance(part, Sealed)]
+        try:
+            ledger = Ledger.create(
+                path,
+                *sealed,
+                purpose=recipe.purpose,
+                ids_from_content=parts.about.ids_from_content,
+                unit=recipe.data.unit,
+            )
+        except BadInput:
+            if not path.exists():
+                raise
+            ledger = Ledger.open(path)  # another run has made it meanwhile, and they share it
+    ledger.fix_unit(recipe.data.unit)
+    if budget is not None and not ledger.budgets():
+        ledger.set_budget(budget, reason="set with the first release")
+    return ledger

@@ -1,0 +1,281 @@
+"""A run in memory: recipe and parties to a result; nothing is written but the ledger.
+
+Audits and comparisons call `run` hundreds of times in one process, with ledgers in memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from stillroom.data import Dataset
+from stillroom.data.store import home
+from stillroom.errors import BadInput, BudgetExhausted
+from stillroom.gate import Gate, Ledger, Passage
+from stillroom.methods.base import Measured, ModelGuesses, Plan, Result, Terms
+from stillroom.methods.registry import method_named
+from stillroom.methods.wording import promise_warnings
+from stillroom.pipeline.pricing import EVALUATION, price
+from stillroom.private import confusion
+from stillroom.recipe import Recipe
+from stillroom.release import Evaluation
+from stillroom.release.controls import Control
+from stillroom.release.evaluation import accuracy_of, better_than_guessing
+from stillroom.sources import Facts, Party, Places, Progress
+from stillroom.sources.base import Observed
+from stillroom.vocabulary import Integers, Sealed, Unit
+
+PERSONS, PUBLIC_RECORDS = "persons", "public records"
+"""Facts about the data that stand on every certificate."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has come to its end, ready to be published.
+
+    Args:
+        recipe: the recipe.
+        parties: whose records were used.
+        blocks: what each party's ledger was charged for it.
+        facts: what is public about the data.
+        observed: everything the statements on a certificate rest on.
+        plan: what was drawn, and what the model is compared with.
+        terms: what the certificate says.
+        result: the model, and what its method knows of it.
+        evaluation: how good it is on the test part; None where nothing was tested.
+        controls: those of the plan, with their accuracies.
+        columns: the names of a record's features, where there are some.
+    """
+
+    recipe: Recipe
+    parties: Sequence[Party]
+    blocks: Mapping[str, int]
+    facts: Facts
+    observed: Observed
+    plan: Plan
+    terms: Terms
+    result: Result
+    evaluation: Evaluation | None
+    controls: tuple[Control, ...]
+    columns: tuple[str, ...] | None
+
+
+def run(
+    recipe: Recipe,
+    parties: Sequence[Party],
+    public: Dataset,
+    test: Sealed[Dataset] | Dataset,
+    *,
+    under: str | None = None,
+    places: Places | None = None,
+    progress: Progress | None = None,
+    paying: AbstractContextManager[None] | None = None,
+) -> Finished:
+    """Follow a recipe with these records; a run under the same name goes on where it was cut off.
+
+    Guarantee: one unit of a party's records, at the price of the block its ledger was charged for.
+
+    Args:
+        recipe: the recipe.
+        parties: whose sealed records, and their ledgers.
+        public: the public part; may be empty, and has the shape and the classes of all.
+        test: the test part; a `Dataset` where it is declared public.
+        under: what the block is reserved under; the recipe when left out.
+        places: where things are kept; a folder that vanishes, and shared public work when left out.
+        progress: told.
+        paying: entered around the payment.
+
+    Raises:
+        BadInput, NumericalDoubt: something does not fit; nothing is paid for.
+        BudgetExhausted: it does not fit the budget; nothing is drawn.
+
+    >>> from stillroom.data import Split, digits
+    >>> from stillroom.gate import Budget, Ledger
+    >>> from stillroom.methods.registry import parse
+    >>> recipe = parse(
+    ...     'purpose = "benchmark"\\n[data]\\nsource = "digits"\\ntest_is_public = true\\n'
+    ...     'declared_size = 1440\\n[features]\\nname = "pixels"\\n[privacy]\\nepsilon = 3'
+    ... )
+    >>> parts = Split.by_fraction(digits(), "tour", public=0).sealed(test_is_public=True)
+    >>> ledger = Ledger.in_memory(parts.sensitive, purpose="benchmark")
+    >>> ledger.set_budget(Budget(epsilon=3, delta=1e-5), reason="an example")
+    >>> party = Party("data", parts.sensitive, ledger)
+    >>> finished = run(recipe, [party], parts.public, parts.test)
+    >>> finished.evaluation.accuracy > 0.7
+    True
+    """
+    progress = progress or Progress()
+    with _places(places) as kept, _in_silence():
+        facts = Facts(
+            public.shape,
+            public.classes,
+            len(public),
+            names_persons=public.persons is not None,
+        )
+        gates = {party.name: Gate.of(party.ledger, *_protected(party, test)) for party in parties}
+        for party in parties:
+            _refuse_opened(party.ledger, public, test)
+            # What follows may take hours, and whatever can be found wrong with a record must be
+            # found by then: once something is paid for, no refusal may depend on one (K10).
+            party.ledger.refuse_without_budget(recipe.privacy.epsilon)
+        method = method_named(recipe.method)
+        job = method.prepare(recipe, facts, parties, public, test, kept, progress)
+        facts = replace(facts, width=job.width)
+        name = recipe.model_dump_json() if under is None else under
+        with paying or nullcontext():
+            passages = {
+                party: _pay(gate, recipe, facts, name, progress) for party, gate in gates.items()
+            }
+        result = job.run(passages, progress)
+        progress.tell("measuring")
+        plan = method.plan(recipe, facts)
+        own = next(iter(passages.values()))
+        evaluation, controls = _evaluate(recipe, test, result, plan, own.get(EVALUATION))
+        observed = {
+            PERSONS: facts.names_persons,
+            PUBLIC_RECORDS: facts.public_records,
+            **result.observed,
+        }
+        if "learnt" in observed and evaluation is not None:
+            # Sums that are too faint to be told from noise may still add up to a model.
+            observed["learnt"] |= better_than_guessing(evaluation.confusion)
+        paid = next(iter(own.values()))
+        terms = terms_of(recipe, observed, paid.count)
+        return Finished(
+            recipe=recipe,
+            parties=parties,
+            blocks={party: next(iter(own.values())).block for party, own in passages.items()},
+            facts=facts,
+            observed=observed,
+            plan=plan,
+            terms=terms,
+            result=result,
+            evaluation=evaluation,
+            controls=controls,
+            columns=public.columns,
+        )
+
+
+def terms_of(recipe: Recipe, observed: Observed, paid: int) -> Terms:
+    """What a certificate says: the method's own terms, and what holds for every method."""
+    terms = method_named(recipe.method).terms(recipe, observed, paid)
+    promises = promise_warnings(recipe, names_persons=bool(observed[PERSONS]))
+    return replace(
+        terms,
+        warnings=(*promises, *terms.warnings),
+        observed=terms.observed | {PERSONS, PUBLIC_RECORDS},
+    )
+
+
+def default_places(checkpoint: Path, files: Path) -> Places:
+    """Public and private work in the data home, shared by all runs."""
+    return Places(home() / "work", home() / "private-work", checkpoint, files)
+
+
+@contextmanager
+def _places(given: Places | None) -> Iterator[Places]:
+    if given is not None:
+        yield given
+        return
+    with TemporaryDirectory() as folder:
+        yield default_places(Path(folder), Path())
+
+
+@contextmanager
+def _in_silence() -> Iterator[None]:
+    """Whatever a library has to say of a record stays unsaid: a warning would tell of it (K10)."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _protected(party: Party, test: Sealed[Dataset] | Dataset) -> list[Sealed[Dataset]]:
+    """Everything the ledger must answer for."""
+    return [party.data, test] if isinstance(test, Sealed) else [party.data]
+
+
+def _refuse_opened(ledger: Ledger, public: Dataset, test: Sealed[Dataset] | Dataset) -> None:
+    """What any ledger answers for cannot be public: its totals would leave the rest out."""
+    opened = [*public.ids, *(() if isinstance(test, Sealed) else test.ids)]
+    if ledger.protects(opened):
+        raise BadInput(
+            "a record that is to be public belongs to a ledger, as a sensitive one",
+            where=str(ledger.path),
+            why="earlier releases promised to protect it, and what is public is not charged",
+            remedy="keep the public and test parts as they were, or use other records",
+        )
+
+
+def _pay(
+    gate: Gate, recipe: Recipe, facts: Facts, under: str, progress: Progress
+) -> dict[str, Passage]:
+    """Pay for the whole release, or, where the recipe says stop, for what fits of it (L4)."""
+    paid = gate.reopen(under)
+    if paid is not None:
+        return paid
+    progress.tell("finding the least noise")
+    wishes = price(recipe, facts).wishes
+    first, (mechanism, count) = next(iter(wishes.items()))
+    published = recipe.mode == "as-published"
+    while True:
+        try:
+            return gate.reserve_all(
+                {**wishes, first: (mechanism, count)}, recipe=under, accept_infinite=published
+            )
+        except BudgetExhausted:
+            if recipe.privacy.on_exhausted == "refuse" or count == 1:
+                raise
+            count = max(1, count * 7 // 8)
+
+
+def _evaluate(
+    recipe: Recipe,
+    test: Sealed[Dataset] | Dataset,
+    result: Result,
+    plan: Plan,
+    passage: Passage | None,
+) -> tuple[Evaluation | None, tuple[Control, ...]]:
+    """How good the model and its controls are on the test part, as K1 allows."""
+    model = ModelGuesses(result.model, alone=isinstance(test, Sealed))
+    measured: dict[str, Measured] = {"model": model}
+    measured |= {control.name: result.controls[control.name] for control in plan.controls}
+    classes = result.model.outputs
+    if isinstance(test, Dataset):
+        tables = [_counted(test, model.guesses(test)) for model in measured.values() if len(test)]
+        sigma = None
+    else:
+        assert passage is not None
+        unit, most = Unit(recipe.data.unit), recipe.privacy.evaluation_records_per_person
+        sigma, tables = recipe.privacy.evaluation_sigma, []
+        for name, rival in measured.items():
+            # What was lost is not drawn again (L2), so the last ones may be missing. An empty test
+            # part is drawn for all the same: how much is drawn must not tell that it is empty (K10).
+            if not passage.ahead(1):
+                break
+
+            def counts(rival: Measured = rival) -> object:
+                return confusion(test, rival.guesses, unit=unit, records=most)
+
+            told = passage.answer(f"confusion of {name}".encode(), counts)
+            tables.append(told.value.reshape(classes, classes))
+    if not tables:
+        return None, ()
+    controls = tuple(
+        replace(control, accuracy=accuracy_of(table.tolist(), sigma))
+        for control, table in zip(plan.controls, tables[1:], strict=False)
+    )
+    own = tuple(tuple(int(count) for count in row) for row in tables[0])
+    return Evaluation(own, protected=sigma is not None), controls
+
+
+def _counted(test: Dataset, guesses: Integers) -> Integers:
+    """Exact counts, of records that anyone may see."""
+    table = np.zeros((len(test.classes), len(test.classes)), dtype=np.int64)
+    np.add.at(table, (test.y, guesses), 1)
+    return table

@@ -1,0 +1,62 @@
+"""What every recipe says, whatever its method; a method's own recipe adds its sections."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stillroom.recipe.common import (
+    DataSection,
+    DataWithPublicPart,
+    EngineSection,
+    FeaturesSection,
+    PrivacySection,
+)
+from stillroom.recipe.section import Section
+
+
+class Recipe(Section):
+    """Everything a run depends on but the noise."""
+
+    method: str = Field("direct", description="how the model learns")
+    mode: Literal["certified", "as-published"] = Field(
+        "certified", description="sound, or a paper's algorithm as it was printed"
+    )
+    source: str = Field("trained", description="where the privacy comes from")
+    ledger: str = Field(
+        "ledger.sqlite", description="the ledger of these records, beside the recipe"
+    )
+    purpose: Literal["release", "benchmark", "audit"] = Field(
+        "release", description="what the ledger is for"
+    )
+    data: DataSection
+    features: FeaturesSection = FeaturesSection()
+    engine: EngineSection = EngineSection()
+    privacy: PrivacySection
+
+    def section(self, name: str) -> Any:
+        """A section that this recipe may have; None where it has none of that name."""
+        return getattr(self, name, None)
+
+    def misfits(self) -> dict[str, bool]:
+        """Keys that are fine by themselves and make no sense together: text -> whether they are."""
+        return {
+            **self.features.misfits(),
+            "privacy.evaluation_records_per_person: only for unit person": (
+                "evaluation_records_per_person" in self.privacy.model_fields_set
+                and self.data.unit == "record"
+            ),
+        }
+
+
+class RecipeWithPublicPart(Recipe):
+    """A recipe whose method learns on public records: a share of the data is public."""
+
+    data: DataWithPublicPart
+
+    def misfits(self) -> dict[str, bool]:
+        return {
+            **super().misfits(),
+            f"data.public: method {self.method} needs a public part": self.data.public == 0,
+        }

@@ -1,0 +1,170 @@
+"""The sections that every recipe has: data, features, engine, privacy."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import Field
+
+from stillroom.features import FEATURES
+from stillroom.recipe.section import LARGEST_RATE, MOST_NUMBERS, Exact, Section
+from stillroom.vocabulary import SMALLEST_DELTA, Pair, Relation, Unit
+
+MOST_UNITS = 1_000_000_000
+MOST_PER_PERSON = 1_000_000
+LARGEST_EPSILON = 100.0
+"""Beyond some ten an epsilon promises next to nothing."""
+
+
+class DataSection(Section):
+    """Which records, and which of them are sensitive and tested on."""
+
+    source: str = Field(description="a known name, an imported name, a file or a folder")
+    classes: int | list[str] | None = Field(
+        None, description="for a file or folder: how many classes, or their names"
+    )
+    labels: str | None = Field(None, description="for an IDX file: the file of its labels")
+    id_column: str | None = Field(None, description="for a CSV file: the column of record ids")
+    split: Literal["fraction", "as-given"] = Field(
+        "fraction", description="by keyed hash of the ids, or the official train and test parts"
+    )
+    key: str = Field("stillroom", min_length=1, description="the public key of the split")
+    test: Exact = Field(
+        Fraction(1, 5), description="the share that is tested on, where the split is by fraction"
+    )
+    test_is_public: bool = Field(
+        False, description="whether the test part may be measured exactly, without protection"
+    )
+    declared_size: int = Field(
+        ge=1,
+        le=MOST_UNITS,
+        description="the declared number of sensitive units; a round guess, never a count",
+    )
+    person_column: str | None = Field(None, description="for a CSV file: whose record it is")
+    unit: Literal["record", "person"] = Field("record", description="who is protected")
+    max_records_per_person: int = Field(
+        1,
+        ge=1,
+        le=MOST_PER_PERSON,
+        description="for unit person: the public cap; surplus records are left out by hash",
+    )
+
+    @property
+    def public_share(self) -> Fraction:
+        """The share of the records outside the test part that is public."""
+        return Fraction(0)
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The classes of which no record is public."""
+        return ()
+
+    @property
+    def labelled_share(self) -> Fraction:
+        """The share of the public part whose labels are used."""
+        return Fraction(1)
+
+    @property
+    def pair(self) -> Pair:
+        """Whom the recipe's epsilon protects: one record, or one person, more or less."""
+        return Pair(Unit(self.unit), Relation.ADD_OR_REMOVE)
+
+
+class DataWithPublicPart(DataSection):
+    """Which records, and which of them are public, sensitive and tested on."""
+
+    public: Exact = Field(
+        Fraction(0), ge=0, lt=1, description="the share of the others that is public"
+    )
+    sensitive_classes: list[str] = Field([], description="classes of which no record is public")
+    labelled: Exact = Field(
+        Fraction(1), gt=0, le=1, description="the share of the public part with labels"
+    )
+
+    @property
+    def public_share(self) -> Fraction:
+        return self.public
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        return tuple(self.sensitive_classes)
+
+    @property
+    def labelled_share(self) -> Fraction:
+        return self.labelled
+
+
+class FeaturesSection(Section):
+    """What a linear layer looks at."""
+
+    name: str = Field(
+        "edges",
+        description=f"one of: {', '.join(FEATURES)}, scattering; auxiliary, where there are public "
+        "records; or a public backbone as package.module:callable",
+    )
+    full_scale: float = Field(
+        255.0, gt=0, le=LARGEST_RATE, description="the largest value a pixel can have"
+    )
+    size: int | None = Field(
+        None, ge=8, le=4096, description="for a backbone: the side its pictures are brought to"
+    )
+    components: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_NUMBERS,
+        description="keep this many half-whitened directions; needs fitted_on",
+    )
+    fitted_on: str | None = Field(
+        None, description="where directions come from: a public data set's name, sketch or public"
+    )
+
+    def misfits(self) -> dict[str, bool]:
+        """Keys that are fine by themselves and make no sense together."""
+        by_network = self.name in ("scattering", "auxiliary") or ":" in self.name
+        return {
+            f"features.name: there are no features {self.name!r}; use one of: "
+            f"{', '.join(FEATURES)}, scattering, auxiliary, or package.module:callable": not (
+                self.name in FEATURES or by_network
+            ),
+            "features.size belongs to a backbone, and a backbone to a features.size": (
+                self.size is None
+            )
+            != (":" not in self.name),
+            "features.components and features.fitted_on belong together": (self.components is None)
+            != (self.fitted_on is None),
+            f"features.components: `{self.name}` is used as it is": self.components is not None
+            and self.name in FEATURES,
+        }
+
+
+class EngineSection(Section):
+    """Where independent work runs."""
+
+    kind: Literal["serial", "loky", "ray", "dask"] = Field("loky", description="cores or a cluster")
+    workers: int | None = Field(
+        None, ge=1, le=10_000, description="at a time; one per core by default"
+    )
+    address: str | None = Field(None, description="of the cluster, for ray and dask")
+
+
+class PrivacySection(Section):
+    """How much may be told, and what was looked at before."""
+
+    epsilon: float = Field(gt=0, le=LARGEST_EPSILON, description="for this whole release")
+    delta: float = Field(1e-5, ge=SMALLEST_DELTA, lt=1, description="chance that it fails")
+    evaluation_sigma: Exact = Field(
+        Fraction(6), gt=0, description="noise on each count of the charged evaluation"
+    )
+    evaluation_records_per_person: int = Field(
+        1,
+        ge=1,
+        le=MOST_PER_PERSON,
+        description="for unit person: records of a person that are tested, by hash",
+    )
+    on_exhausted: Literal["refuse", "stop"] = Field(
+        "refuse", description="when the budget is short: draw nothing, or take the steps that fit"
+    )
+    tuning: Literal["none", "public", "charged", "undeclared"] = Field(
+        "undeclared", description="how the numbers of this recipe were chosen"
+    )

@@ -1,0 +1,155 @@
+"""From a TOML text to the recipe of its method, with every fault named at once."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from stillroom.documents import file_content
+from stillroom.errors import BadInput
+from stillroom.recipe.base import Recipe
+from stillroom.recipe.section import shown_key
+
+LARGEST_FILE = 1 << 20
+MOST_FAULTS = 20
+RENAMED = {
+    "data.public_size": "data.declared_size",
+    "rona.source": "source",
+    "published.teacher": "plain.teacher",
+    "published.teacher_epochs": "plain.epochs",
+}
+"""Keys of earlier recipes and what they are called now."""
+
+KindOf = Callable[[str], type[Recipe]]
+"""The recipe class of a method, by the method's name."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a recipe's file.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    try:
+        return file_content(path, LARGEST_FILE).decode("utf-8")
+    except (OSError, ValueError):
+        raise BadInput(
+            f"the recipe cannot be read, or is no plain text of at most {LARGEST_FILE} bytes",
+            where=str(path),
+            why="without a recipe there is nothing to do",
+            remedy="check the path; `examples/` has recipes to start from",
+        ) from None
+
+
+def parse(text: str, kind_of: KindOf, where: str = "recipe") -> Recipe:
+    """A recipe from its text.
+
+    Raises:
+        BadInput: something in it does not fit; all faults are named.
+    """
+    _refuse_long_keys(text, where)
+    try:
+        document = tomllib.loads(text)
+        _refuse_unprintable(document, where)
+    except (ValueError, RecursionError) as error:
+        told = isinstance(error, tomllib.TOMLDecodeError)
+        raise BadInput(
+            f"the recipe is not TOML: {error if told else 'too long a number, or nested too deep'}",
+            where=where,
+            why="nothing can be read from it with certainty",
+            remedy="mend the line it names" if told else "write plain tables of short values",
+        ) from None
+    kind = kind_of(document.get("method", "direct"))
+    try:
+        recipe = kind.model_validate(document)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        faults = [_fault(kind, fault) for fault in found[:MOST_FAULTS]]
+        if len(found) > len(faults):
+            faults.append(f"and {len(found) - len(faults)} more")
+        raise _unfit(faults, where) from None
+    misfits = [text for text, wrong in recipe.misfits().items() if wrong]
+    if misfits:
+        raise _unfit(misfits, where)
+    return recipe
+
+
+def _unfit(faults: list[str], where: str) -> BadInput:
+    return BadInput(
+        "; ".join(faults),
+        where=where,
+        why="a run must be fixed by its recipe before anything is drawn",
+        remedy="mend these lines; `stillroom recipe explain` shows every key and default",
+    )
+
+
+def _refuse_long_keys(text: str, where: str) -> None:
+    """A key of many parts takes a reader of TOML the square of their number."""
+    quoted = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'")
+    several_lines = '"""' in text or "'''" in text
+    dotted = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){9}")
+    if several_lines or dotted.search(quoted.sub("q", text)):
+        raise BadInput(
+            "the recipe has a key of ten or more parts, or a text in three quotes",
+            where=where,
+            why="no recipe needs either",
+            remedy="write one key per line, under the name of its table; and texts in one quote",
+        )
+
+
+def _refuse_unprintable(value: Any, where: str, place: str = "") -> None:
+    """Names and sources stand on the certificate, which is one line of plain text each."""
+    if isinstance(value, str) and not value.isprintable():
+        raise BadInput(
+            f"{place}: a text has line breaks or characters that cannot be printed",
+            where=where,
+            why="it is shown on the certificate and in terminals, where it could hide something",
+            remedy="write it in one line of plain text",
+        )
+    if isinstance(value, (dict, list)):
+        for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+            inner = f"{place}.{shown_key(name)}" if place else shown_key(name)
+            _refuse_unprintable(part, where, inner)
+
+
+def _fault(kind: type[Recipe], fault: Any) -> str:
+    place = ".".join(map(shown_key, fault["loc"]))
+    if fault["type"] == "extra_forbidden":
+        if place in RENAMED:
+            return f"{place}: is now called {RENAMED[place]!r}"
+        known = list(_section(kind, fault["loc"][:-1]).model_fields)
+        near = difflib.get_close_matches(shown_key(fault["loc"][-1]), known, n=1, cutoff=0.0)
+        return f"{place}: unknown key; the nearest known one is {near[0]!r}"
+    if fault["type"] == "missing":
+        return f"{place}: is missing"
+    return f"{place}: {fault['msg'].lower()}"
+
+
+def _section(kind: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:
+    for step in place:
+        annotation = kind.model_fields[str(step)].annotation
+        kinds = [annotation, *get_args(annotation)]  # an optional section is a union with None
+        kind = next(k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
+    return kind
+
+
+def explain(recipe: Recipe) -> list[tuple[str, str, str, str]]:
+    """Every key: its name, its value, whether that is the default, and what it means."""
+    lines = []
+    for name, field in type(recipe).model_fields.items():
+        value = getattr(recipe, name)
+        if isinstance(value, BaseModel):
+            for inner, inner_field in type(value).model_fields.items():
+                given = "given" if inner in value.model_fields_set else "default"
+                about = inner_field.description or ""
+                lines.append((f"{name}.{inner}", str(getattr(value, inner)), given, about))
+        else:
+            given = "given" if name in recipe.model_fields_set else "default"
+            lines.append((name, str(value), given, field.description or ""))
+    return lines

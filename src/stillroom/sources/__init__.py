@@ -1,0 +1,77 @@
+"""Sources: where knowledge of sensitive records comes from; each answers through the gate."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from stillroom.recipe import RecipeWithPublicPart
+from stillroom.sources.base import (
+    Answers,
+    Ask,
+    Facts,
+    Party,
+    Places,
+    Prepared,
+    Progress,
+    PublicSide,
+    Request,
+    Scores,
+    Source,
+    SourceTerms,
+)
+from stillroom.sources.ensemble import EnsembleSource
+from stillroom.sources.plain import Plain, PlainSection
+from stillroom.sources.sketch import SketchSection, SketchSource
+from stillroom.sources.teachers import TeachersSection
+from stillroom.sources.trained import Trained
+from stillroom.sources.training import TrainingSection
+
+__all__ = [
+    "SOURCES",
+    "Answers",
+    "Ask",
+    "Facts",
+    "Party",
+    "Places",
+    "Prepared",
+    "Progress",
+    "PublicSide",
+    "RecipeWithSource",
+    "Request",
+    "Scores",
+    "Source",
+    "SourceTerms",
+]
+
+SOURCES: dict[str, Source] = {
+    source.name: source for source in (Trained(), EnsembleSource(), Plain(), SketchSource())
+}
+_SECTIONS = {
+    "training": ("trained",),
+    "sketch": ("trained", "sketch"),
+    "teachers": ("ensemble",),
+    "plain": ("plain",),
+}
+"""Which sources have which sections."""
+
+
+class RecipeWithSource(RecipeWithPublicPart):
+    """A recipe of a method that learns on public records from any source."""
+
+    source: Literal["trained", "ensemble", "plain", "sketch"] = Field(
+        "trained", description="where the privacy comes from; plain is as-published only"
+    )
+    training: TrainingSection = TrainingSection()
+    sketch: SketchSection | None = Field(None, description="class statistics, released once")
+    teachers: TeachersSection | None = Field(None, description="for source ensemble")
+    plain: PlainSection | None = Field(None, description="for source plain")
+
+    def misfits(self) -> dict[str, bool]:
+        misplaced = {
+            f"{name}: only for source {' or '.join(owners)}": name in self.model_fields_set
+            and self.source not in owners
+            for name, owners in _SECTIONS.items()
+        }
+        return {**super().misfits(), **misplaced, **SOURCES[self.source].misfits(self)}

@@ -1,0 +1,290 @@
+"""What a source is: where knowledge of sensitive records comes from, and what it costs.
+
+A method says what it will want to know (`Ask`). A source turns that into requests at the gate, looks
+at the sealed records before anything is paid for, and then answers. Methods and sources know of each
+other only what stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.data import Dataset
+from stillroom.errors import BadInput
+from stillroom.gate import Ledger, Mechanism, Passage
+from stillroom.recipe import Recipe
+from stillroom.vocabulary import Integers, Sealed
+
+Records = npt.NDArray[Any]
+Reals = npt.NDArray[np.float64]
+Passages = Mapping[str, Mapping[str, Passage]]
+"""Paid passages, by the party's name and the request's."""
+Observed = Mapping[str, bool | int | float | str]
+"""What was observed of sanitised things and stands on the certificate, by name."""
+
+
+@dataclass(frozen=True)
+class Party:
+    """Who holds sensitive records: one party is the ordinary case.
+
+    Args:
+        name: what the certificate calls it.
+        data: the records, sealed.
+        ledger: of these records.
+    """
+
+    name: str
+    data: Sealed[Dataset]
+    ledger: Ledger
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is public about the data beside the recipe.
+
+    Args:
+        shape: of one record.
+        classes: their names.
+        public_records: how many there are.
+        width: coordinates of a gradient sum, or of a hint; only the table error depends on it.
+        names_persons: whether the records name persons.
+    """
+
+    shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    public_records: int = 0
+    width: int | None = None
+    names_persons: bool = False
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a method will want to know, as far as the source's own section does not say it.
+
+    Args:
+        scores: public records that it asks for, where each one is charged.
+        hint_shape: the shape of a hint; None without hint learning.
+    """
+
+    scores: int = 0
+    hint_shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """A named wish at the gate.
+
+    Args:
+        name: under which its passage is found.
+        at: the mechanism, at a scale of the noise.
+        count: the most answers.
+        sought: whether the scale is sought for the recipe's epsilon, or the recipe fixes it.
+    """
+
+    name: str
+    at: Callable[[Fraction], Mechanism]
+    count: int
+    sought: bool = True
+
+    @classmethod
+    def fixed(cls, name: str, mechanism: Mechanism, count: int) -> Request:
+        """A request whose noise the recipe fixes."""
+        return cls(name, lambda scale: mechanism, count, sought=False)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a source says of records.
+
+    Args:
+        values: one row per answered record, one score per class; logits up to a constant.
+        answered: positions of the answered records.
+        noise: standard deviation of the noise in an answer before it became scores; 0 where the
+            source itself is sanitised.
+    """
+
+    values: Reals
+    answered: Integers
+    noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a run keeps things.
+
+    Args:
+        work: trainings on public records, by content; shared by many runs.
+        private_work: as sensitive as the records; only `private/` writes there.
+        checkpoint: sanitised state of this run.
+        files: the folder that file names in the recipe are relative to.
+    """
+
+    work: Path
+    private_work: Path
+    checkpoint: Path
+    files: Path
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Who is told how far a run has come.
+
+    Args:
+        tell: told what is being done.
+        step: told how much of it is done, and of how much.
+    """
+
+    tell: Callable[[str], None] = lambda line: None
+    step: Callable[[int, int], None] = lambda done, total: None
+
+
+@dataclass(frozen=True)
+class PublicSide:
+    """What a source may use of the public part.
+
+    Args:
+        records: all public records.
+        labelled: those whose labels may be used.
+        tested: the test part, where it is declared public.
+        auxiliary: a network trained on them, from pictures to logits, a sequence of blocks; None
+            where the method has none.
+        training: how the method trains an ordinary network on labelled records; None leaves that
+            to the source.
+    """
+
+    records: Dataset
+    labelled: Dataset
+    tested: Dataset | None = None
+    auxiliary: Any = None
+    training: Callable[[Dataset], Any] | None = None
+
+
+class Answers(Protocol):
+    """A source that is open: everything it says came through the gate."""
+
+    @property
+    def left(self) -> int | None:
+        """How many scores may still be asked for; None where asking is free."""
+
+    @property
+    def observed(self) -> Observed:
+        """What was observed of sanitised things."""
+
+    @property
+    def network(self) -> Any:
+        """A sanitised module from stored records to logits; None where every answer is charged."""
+
+    def scores(self, x: Records, groups: Integers | None = None) -> Scores:
+        """What it says of public or synthetic records.
+
+        Args:
+            x: the records.
+            groups: the group of each record, numbered from 0, -1 for none: one answer per group,
+                charged once, where answers are charged.
+        """
+
+    def hints(self, x: Records, centre: Reals, known: Records, values: Reals) -> Reals:
+        """What a student's guided layer shall say of the first records, as far as it is paid for.
+
+        Args:
+            x: public records.
+            centre: what the auxiliary teacher's hint layer says of them.
+            known: public records that a teacher's map to hints is fitted on.
+            values: the auxiliary teacher's hints at those.
+        """
+
+    def samples(self, count: int, seed: int) -> Records | None:
+        """Records drawn from a sketch, in the units of the data; None where there is none."""
+
+    def close(self) -> None:
+        """Let go of whatever saw sensitive records; nothing is asked after this."""
+
+
+class Prepared(Protocol):
+    """A source whose records were looked at; nothing is paid for yet."""
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a gradient sum, or of a hint."""
+
+    def open(self, passages: Passages, progress: Progress) -> Answers:
+        """Draw what is drawn once, and answer from then on."""
+
+
+@dataclass(frozen=True)
+class SourceTerms:
+    """What a source fixes about a certificate; derived again by `verify`.
+
+    Args:
+        about: what kind of model answers.
+        assumptions: what its figures rest on.
+        knowledge: the public things it used.
+        warnings: what a reader must see.
+        observed: the names of what it observes.
+    """
+
+    about: str
+    assumptions: Mapping[str, str]
+    knowledge: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    observed: frozenset[str] = field(default_factory=frozenset)
+
+
+class Source(Protocol):
+    """Where knowledge comes from; one object per source."""
+
+    name: ClassVar[str]
+
+    def misfits(self, recipe: Recipe) -> dict[str, bool]:
+        """Keys of a recipe with this source that make no sense together."""
+
+    def requests(self, recipe: Recipe, facts: Facts, ask: Ask) -> list[Request]:
+        """What must be paid for; pure, and without torch."""
+
+    def terms(self, recipe: Recipe, observed: Observed, paid: int) -> SourceTerms:
+        """What it says on the certificate; pure, and without torch.
+
+        Args:
+            recipe: the recipe.
+            observed: what was observed.
+            paid: how many answers of the first request were paid for.
+        """
+
+    def prepare(
+        self,
+        recipe: Recipe,
+        facts: Facts,
+        parties: Sequence[Party],
+        public: PublicSide,
+        ask: Ask,
+        places: Places,
+        progress: Progress,
+    ) -> Prepared:
+        """Look at the sealed records; refuse what does not fit (K10).
+
+        Raises:
+            BadInput, NumericalDoubt: something does not fit; nothing is paid for yet.
+        """
+
+
+def only(parties: Sequence[Party], source: str) -> Party:
+    """The one party of a source that cannot join several.
+
+    Raises:
+        BadInput: there are several.
+    """
+    if len(parties) != 1:
+        raise BadInput(
+            f"source {source} takes the records of one party, got {len(parties)}",
+            where="source",
+            why="it would have to pool what its parties keep apart",
+            remedy="use a source that asks each party, such as ensemble",
+        )
+    return parties[0]

@@ -1,0 +1,211 @@
+"""Source trained: one model trained on the sensitive records with DP-SGD; its answers are free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.features import FEATURES
+from stillroom.gate import Passage
+from stillroom.recipe import Recipe
+from stillroom.release.model import ReleasedModel
+from stillroom.sources.base import (
+    Ask,
+    Facts,
+    Observed,
+    Party,
+    Places,
+    Prepared,
+    Progress,
+    PublicSide,
+    Reals,
+    Records,
+    Request,
+    Scores,
+    SourceTerms,
+    only,
+)
+from stillroom.sources.sketch import FROM_SKETCH, DrawnSketch, sketch_requests
+from stillroom.sources.training import TrainingSection
+from stillroom.vocabulary import Integers
+
+STEPS = "gradient sums"
+NOMINAL_WIDTH = 10**6
+"""Weights assumed where the data have not been looked at; only the table error depends on it."""
+NOISE_ALONE = 1e-4
+"""A model that learnt from noise alone goes without its warning once in 10,000 runs, at most."""
+OF_LINEAR_LAYERS = {
+    "integer sums": "checked: every term's norm is compared with the clip in whole numbers",
+    "features of one record": "checked: no statistic over several records, each computed by itself",
+}
+FROM_PUBLIC_PART = "the public part of the data"
+UNLEARNT = (
+    "The noisy gradients cannot be told from noise alone: the sensitive records have taught the "
+    "model next to nothing. More records, a larger clip, fewer steps or a larger epsilon may help."
+)
+
+
+class Trained:
+    """DP-SGD on a linear layer over public features, or on a whole network."""
+
+    name: ClassVar[str] = "trained"
+
+    def misfits(self, recipe: Recipe) -> dict[str, bool]:
+        """What a training, its features and its sketch do not go together with."""
+        training, features, sketch = _training(recipe), recipe.features, recipe.section("sketch")
+        return {
+            **training.misfits(),
+            "features: a network looks at the pictures themselves": not training.linear
+            and bool(features.model_fields_set - {"full_scale"}),
+            "features.fitted_on: there is no [sketch]": features.fitted_on == "sketch"
+            and sketch is None,
+            "data.unit: whole networks and sketches protect records, not persons": (
+                not training.linear or sketch is not None
+            )
+            and recipe.data.unit == "person",
+        }
+
+    def requests(self, recipe: Recipe, facts: Facts, ask: Ask) -> list[Request]:
+        """The gradient sums, and the sketch's."""
+        training, width = _training(recipe), facts.width or NOMINAL_WIDTH
+        unit = recipe.data.pair.unit
+        return [
+            Request(STEPS, lambda scale: training.mechanism(width, scale, unit), training.steps),
+            *sketch_requests(recipe, facts),
+        ]
+
+    def terms(self, recipe: Recipe, observed: Observed, paid: int) -> SourceTerms:
+        """What a training says of itself."""
+        training, planned = _training(recipe), _training(recipe).steps
+        early = (
+            f"The budget ended early: {paid} of {planned} planned steps were paid for and taken, "
+            "none after them."
+        )
+        told = {early: paid < planned, UNLEARNT: not observed["learnt"]}
+        if training.linear:
+            about, assumptions = linear_about(recipe), OF_LINEAR_LAYERS
+            knowledge = feature_knowledge(recipe)
+            if recipe.data.public_share and (training.public_share or training.public_epochs):
+                labels = "labels of public records, beside the sensitive ones"
+                knowledge = (knowledge[0], labels, *knowledge[1:])
+        else:
+            from stillroom.private.network_clip import ASSUMPTIONS
+
+            about, assumptions = f"network `{training.model}`", ASSUMPTIONS
+            knowledge = _network_knowledge(training)
+        return SourceTerms(
+            about=about,
+            assumptions=assumptions,
+            knowledge=knowledge,
+            warnings=tuple(text for text, holds in told.items() if holds),
+            observed=frozenset({"learnt"}),
+        )
+
+    def prepare(
+        self,
+        recipe: Recipe,
+        facts: Facts,
+        parties: Sequence[Party],
+        public: PublicSide,
+        ask: Ask,
+        places: Places,
+        progress: Progress,
+    ) -> Prepared:
+        """Features or network, and a look at the records."""
+        party = only(parties, self.name)
+        if _training(recipe).linear:
+            from stillroom.sources.trained_linear import LinearTeacher
+
+            return LinearTeacher(recipe, facts, party, public, places, progress)
+        from stillroom.sources.trained_network import NetworkTeacher
+
+        return NetworkTeacher(recipe, facts, party, public, places, progress)
+
+
+@dataclass(eq=False)
+class TrainedAnswers:
+    """A sanitised model, asked without limit.
+
+    Args:
+        model: trained through the gate.
+        network: the same as a torch module; None where the model is no torch module.
+        sketch: drawn beside it, perhaps.
+        learnt: whether the noisy sums can be told from noise alone.
+        untaught: the same model trained on public labels alone; None where there are none.
+    """
+
+    model: ReleasedModel
+    sketch: DrawnSketch
+    learnt: bool
+    network: Any = None
+    untaught: ReleasedModel | None = None
+    left: ClassVar[int | None] = None
+
+    @property
+    def observed(self) -> Observed:
+        """Whether it has learnt."""
+        return {"learnt": self.learnt}
+
+    def scores(self, x: Records, groups: Integers | None = None) -> Scores:
+        """The model's logits."""
+        return Scores(self.model.logits(np.array(x)).astype(np.float64), np.arange(len(x)))
+
+    def hints(self, x: Records, centre: Reals, known: Records, values: Reals) -> Reals:
+        """The public hints: a linear layer has no hidden layer, and asking is free anyway."""
+        return centre
+
+    def samples(self, count: int, seed: int) -> npt.NDArray[np.float32] | None:
+        """Of the sketch beside it."""
+        return self.sketch.samples(count, seed)
+
+    def close(self) -> None:
+        """The model is sanitised: nothing to let go of."""
+
+
+def has_learnt(drift: Any, passage: Passage) -> bool:
+    """Whether the noisy sums can be told from noise alone, by their drift."""
+    sigma: Any = getattr(passage.mechanism, "sigma")  # noqa: B009
+    return bool(drift.chance(float(sigma)) <= NOISE_ALONE)
+
+
+def linear_about(recipe: Recipe) -> str:
+    """What a linear layer over features is called."""
+    name = recipe.features.name
+    return f"linear layer over {'fixed ' if name in FEATURES else ''}features `{name}`"
+
+
+def feature_knowledge(recipe: Recipe) -> tuple[str, ...]:
+    """The public things that features rest on."""
+    part = recipe.features
+    known = f"fixed features `{part.name}`, fitted on nothing"
+    if part.size is not None:
+        known = f"a public backbone, `{part.name}`, at {part.size} pixels"
+    elif part.name == "auxiliary":
+        known = "the auxiliary teacher, a network trained on the public part"
+    if part.components is None:
+        return (known,)
+    return known, f"{part.components} directions of the features, fitted on {fitted_on(recipe)}"
+
+
+def fitted_on(recipe: Recipe) -> str:
+    """What directions of features are fitted on, in words."""
+    source = recipe.features.fitted_on
+    named = {"sketch": FROM_SKETCH, "public": FROM_PUBLIC_PART}
+    return named.get(str(source), f"the public data set {source}")
+
+
+def _network_knowledge(training: TrainingSection) -> tuple[str, ...]:
+    first = f"the public weights {training.weights}" if training.weights else "random first weights"
+    if training.public_source is None:
+        return (first,)
+    return first, f"labelled public records of {training.public_source}"
+
+
+def _training(recipe: Recipe) -> TrainingSection:
+    section = recipe.section("training")
+    assert isinstance(section, TrainingSection)
+    return section

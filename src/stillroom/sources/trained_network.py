@@ -1,0 +1,167 @@
+"""A whole network, trained on the sensitive pictures themselves; needs torch and Opacus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from stillroom.data import Dataset
+from stillroom.errors import BadInput
+from stillroom.models import AsPictures, build, check_fits
+from stillroom.models.augmentation import Augment
+from stillroom.models.flat_weights import Flat, flatten, trainable, unflatten
+from stillroom.models.training import NetworkTraining
+from stillroom.private.networks import network_records
+from stillroom.public import Descent
+from stillroom.recipe import Recipe
+from stillroom.release.exportable import refuse_unexportable
+from stillroom.release.torch_model import TorchModel
+from stillroom.sources.base import Facts, Party, Passages, Places, Progress, PublicSide
+from stillroom.sources.public_records import named_public_records
+from stillroom.sources.sketch import DrawnSketch
+from stillroom.sources.trained import STEPS, TrainedAnswers, has_learnt
+from stillroom.sources.training import TrainingSection, descend
+from stillroom.vocabulary import Bounded, SecretSample
+
+PUBLIC_RATE = 1e-3
+"""Of AdamW, before the first private step."""
+PUBLIC_START_BATCH = 128
+"""Public records per step, before the first private one."""
+PUBLIC_BATCH = 512
+"""Public records that a step's exact gradient is taken over, the next ones each step."""
+
+
+class NetworkTeacher:
+    """A network that sees the sensitive pictures, clipped by Opacus.
+
+    Guarantee: when it is made, and nothing is paid for yet, made-up records show that the network's
+    gradients are each record's own, with the recipe's views and clipping.
+
+    Args:
+        recipe: a recipe with a [training] of some network.
+        facts: what is public about the data.
+        party: whose records.
+        public: its tested records must not be among the public ones that help.
+        places: a file of weights lies beside the recipe.
+        progress: told.
+
+    Raises:
+        BadInput: the network, its weights, its views or the public records do not fit; nothing is
+            paid for yet.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        facts: Facts,
+        party: Party,
+        public: PublicSide,
+        places: Places,
+        progress: Progress,
+    ) -> None:
+        self._part: TrainingSection = recipe.section("training")
+        part = self._part
+        self._recipe, self._facts, self._party = recipe, facts, party
+        self._pictures = AsPictures(facts.shape, recipe.features.full_scale)
+        weights = places.files / part.weights if part.weights else None
+        given, classes = self._pictures.given, len(facts.classes)
+        self._network = build(part.model, given, classes, seed=part.start_seed, weights=weights)
+        check_fits(self._network, given, classes, private_training=True)
+        self._about = f"network `{part.model}`"
+        refuse_unexportable(part.model, self._layers, facts.shape, facts.classes)
+        self._public = None
+        if part.public_source is not None:
+            self._public = self._public_records(part.public_source, public)
+        self._start_publicly()
+        self._start = flatten(self._network)
+        self.width = len(self._start)
+        progress.tell("looking at the records")
+        moved = bool(part.shift or part.mirror)
+        self._records = network_records(
+            party.data,
+            self._pictures,
+            self._network,
+            augment=Augment(part.start_seed, part.shift, part.mirror) if moved else None,
+            views=part.views,
+            ghost=part.ghost,
+        )
+        self._sketch = DrawnSketch(recipe, facts, party)
+
+    @property
+    def _layers(self) -> nn.Module:
+        return nn.Sequential(self._pictures, self._network)
+
+    def _public_records(
+        self, source: str, public: PublicSide
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        data = named_public_records(
+            source, self._facts.shape, self._party, public, "training.public_source"
+        )
+        if data.classes != self._facts.classes:
+            raise BadInput(
+                f"{source} has other classes than the sensitive data",
+                where="training.public_source",
+                why="its gradient would be that of another problem",
+                remedy="use public records of the same classes",
+            )
+        return self._tensor(data), torch.from_numpy(np.array(data.y))
+
+    def _tensor(self, data: Dataset) -> torch.Tensor:
+        pictures: torch.Tensor = self._pictures(torch.from_numpy(np.array(data.x)))
+        return pictures
+
+    def _start_publicly(self) -> None:
+        epochs = self._part.public_epochs if self._public is not None else 0
+        if not epochs:
+            return
+        assert self._public is not None
+        training = NetworkTraining(
+            self._network,
+            nn.Identity(),
+            epochs=epochs,
+            learning_rate=PUBLIC_RATE,
+            seed=self._part.start_seed,
+        )
+        for _ in range(epochs):
+            training.learn(*self._public, PUBLIC_START_BATCH)
+
+    def open(self, passages: Passages, progress: Progress) -> TrainedAnswers:
+        """Opacus clips, the gate samples and draws."""
+        own, part, clip = passages[self._party.name], self._part, self._part.clipping
+        gate, helped = own[STEPS], self._public is not None
+        self._sketch.draw(own, progress)
+        self._steps = 0
+        layer = Descent(
+            self._start,
+            unit=clip.unit,
+            divisor=part.divisor(self._recipe.data.declared_size),
+            rate=part.learning_rate,
+            momentum=part.momentum,
+            ema=part.ema,
+            public_gradient=self._public_gradient if helped else None,
+            public_share=part.public_share if helped else 0.0,
+        )
+
+        def clipped_sum(secret: SecretSample | None, step: int) -> Bounded:
+            return self._records.clipped_sum(layer.weights, clip, secret, step=step)
+
+        progress.tell("training")
+        descend(gate, layer, clipped_sum, part, lambda step: progress.step(step, gate.count))
+        unflatten(self._network, layer.result())
+        model: Any = TorchModel(self._layers.eval(), self._facts.shape, self._about)
+        learnt = has_learnt(layer.drift, gate)
+        return TrainedAnswers(model, self._sketch, learnt, network=self._layers)
+
+    def _public_gradient(self, weights: Flat) -> Flat:
+        assert self._public is not None
+        x, y = self._public
+        places = torch.arange(self._steps * PUBLIC_BATCH, (self._steps + 1) * PUBLIC_BATCH) % len(y)
+        self._steps += 1
+        unflatten(self._network, weights)
+        loss = F.cross_entropy(self._network(x[places]), y[places])
+        parts = torch.autograd.grad(loss, trainable(self._network))
+        return np.concatenate([part.reshape(-1).numpy() for part in parts])
