@@ -213,7 +213,7 @@ def test_a_copy_made_after_payment_cannot_draw_the_paid_block_again(path):
     copied = Ledger.open(copy_of(path))
     value = Bounded(np.tile([3, 1, 1], (2, 1)), VOTES.sensitivity)
     way.release(value)
-    again = Passage(_gate_of(copied), way.block, 0, VOTES, 4, "")
+    again = Passage(copied, Entropy(), "", way.block, 0, VOTES, 4)
     assert again.left == 4
     with pytest.raises(DoesNotVerify, match="seen before") as caught:
         again.release(value)
