@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import overload
 
-from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy, source_of
+from stillroom.gate.ledger.blocks import Wish, name_of
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.mechanisms import Mechanism
 from stillroom.gate.passage import Passage, question_key
@@ -69,62 +70,88 @@ class Gate:
         Raises:
             BudgetExhausted: it does not fit; nothing was drawn.
         """
-        (passage,) = self.reserve_all(
-            [(mechanism, count)], recipe=recipe, accept_infinite=accept_infinite
+        passages = self.reserve_all(
+            {name_of(0): (mechanism, count)}, recipe=recipe, accept_infinite=accept_infinite
         )
-        return passage
+        return passages[name_of(0)]
+
+    @overload
+    def reserve_all(
+        self, wishes: Mapping[str, Wish], *, recipe: str = "", accept_infinite: bool = False
+    ) -> dict[str, Passage]: ...
+
+    @overload
+    def reserve_all(
+        self, wishes: Sequence[Wish], *, recipe: str = "", accept_infinite: bool = False
+    ) -> list[Passage]: ...
 
     def reserve_all(
         self,
-        wishes: Sequence[tuple[Mechanism, int]],
+        wishes: Mapping[str, Wish] | Sequence[Wish],
         *,
         recipe: str = "",
         accept_infinite: bool = False,
-    ) -> list[Passage]:
-        """Pay for several mechanisms as one block: all of them fit, or none is charged."""
-        for mechanism, count in wishes:
-            if not isinstance(count, int) or count < 1:
-                raise BadInput(
-                    f"{mechanism.name} was asked for {count!r} answers",
-                    where="reserve",
-                    why="a block must say beforehand how much it draws",
-                    remedy="reserve at least one answer",
-                )
-        recipe_hash = hashlib.sha256(recipe.encode()).hexdigest()
+    ) -> dict[str, Passage] | list[Passage]:
+        """Pay for several mechanisms as one block: all of them fit, or none is charged.
+
+        Args:
+            wishes: mechanisms and the most answers they may give, by name.
+            recipe: what the answers are for.
+            accept_infinite: let a block that has no finite price spend the whole budget (L5).
+
+        Raises:
+            BadInput: a name or a count cannot stand in the ledger.
+            BudgetExhausted: they do not fit; nothing was drawn.
+        """
+        if not isinstance(wishes, Mapping):
+            named = {name_of(place): wish for place, wish in enumerate(wishes)}
+            paid = self.reserve_all(named, recipe=recipe, accept_infinite=accept_infinite)
+            return list(paid.values())
+        recipe_hash = _hash(recipe)
         block = self.ledger.reserve(
             wishes,
             recipe_hash=recipe_hash,
             noise=source_of(self._entropy),
             accept_infinite=accept_infinite,
         )
-        return [
-            Passage(self.ledger, self._entropy, recipe_hash, block, place, mechanism, count)
-            for place, (mechanism, count) in enumerate(wishes)
-        ]
+        return self._passages(recipe_hash, block, wishes)
 
-    def reopen(self, recipe: str) -> list[Passage] | None:
+    def reopen(self, recipe: str) -> dict[str, Passage] | None:
         """The block that was paid for under this very recipe, to go on with; None if there is none.
+
+        Returns:
+            Its passages by name.
 
         Raises:
             UnsupportedEvent: the block's mechanisms are not known here.
         """
-        recipe_hash = hashlib.sha256(recipe.encode()).hexdigest()
+        recipe_hash = _hash(recipe)
         found = self.ledger.reserved(recipe_hash, source_of(self._entropy))
         if found is None:
             return None
-        block, wishes = found
-        return [
-            Passage(self.ledger, self._entropy, recipe_hash, block, place, mechanism, count)
-            for place, (mechanism, count) in enumerate(wishes)
-        ]
+        passages = self._passages(recipe_hash, *found)
+        unnamed = list(passages) == [name_of(place) for place in range(len(passages))]
+        return list(passages.values()) if unnamed else passages  # type: ignore[return-value]
+
+    def _passages(
+        self, recipe_hash: str, block: int, wishes: Mapping[str, Wish]
+    ) -> dict[str, Passage]:
+        return {
+            name: Passage(self.ledger, self._entropy, recipe_hash, block, place, name, *wish)
+            for place, (name, wish) in enumerate(wishes.items())
+        }
 
     def recall(
         self, mechanism: Mechanism, query: bytes, *, recipe: str = ""
     ) -> Sanitised[Integers] | None:
         """The answer already paid for to the same public question, if there is one; free (L7)."""
-        recipe_hash = hashlib.sha256(recipe.encode()).hexdigest()
+        recipe_hash = _hash(recipe)
         known = self.ledger.known(question_key(self.ledger, recipe_hash, query, mechanism))
         if known is None:
             return None
         receipt = Receipt(self.ledger.id, known.block, known.draw)
         return Sanitised(self.ledger.answers(known.draw), (receipt,))
+
+
+def _hash(recipe: str) -> str:
+    return hashlib.sha256(recipe.encode()).hexdigest()

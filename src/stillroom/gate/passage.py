@@ -38,6 +38,7 @@ class Passage:
         recipe_hash: what the block was paid for.
         block: the block.
         place: of the wish in its block.
+        name: of the wish.
         mechanism: the way through.
         count: the most answers it may give.
     """
@@ -49,10 +50,12 @@ class Passage:
         recipe_hash: str,
         block: int,
         place: int,
+        name: str,
         mechanism: Mechanism,
         count: int,
     ) -> None:
         self.block = block
+        self.name = name
         self.mechanism = mechanism
         self._ledger = ledger
         self._entropy = entropy
