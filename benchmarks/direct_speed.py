@@ -49,7 +49,7 @@ import numpy.typing as npt
 from measuring import append, compared, result_line
 
 if TYPE_CHECKING:
-    from stillroom.gate.door import Passage
+    from stillroom.gate.passage import Passage
 
 PACKAGES = ("stillroom", "numpy", "numba", "torch", "opacus")
 ONE_THREAD = {

@@ -336,6 +336,19 @@ class OpenGate(Protocol):
     def left(self) -> int:
         """How many answers the block can still give; lost ones are gone."""
 
+    @property
+    def replaying(self) -> bool:
+        """Whether an answer from before is still waiting to be asked for again."""
+
+    def ahead(self, rows: int) -> int:
+        """How many rows the next answer will have when up to `rows` are asked for."""
+
+    def knows(self, question: bytes) -> bool:
+        """Whether the question was answered already, so that to ask it now draws nothing."""
+
+    def answer(self, question: bytes, ask: Callable[[], Bounded]) -> Sanitised[Integers]:
+        """The answer to a public question: the old one, free, or a new one, drawn and kept."""
+
     def earlier(self) -> list[Sanitised[Integers]]:
         """The answers the block has given so far, in order; reading them again is free."""
 

@@ -22,6 +22,7 @@ from stillroom.gate import (
     NoisyVotes,
     RandomisedResponse,
 )
+from stillroom.gate.ledger import verify
 from stillroom.gate.mechanisms.discrete_gaussian import check_sigma
 from stillroom.vocabulary import Bounded, Norm, OpenGate, Sanitised, Sensitivity, Unit
 
@@ -147,6 +148,40 @@ def test_several_mechanisms_are_one_block_or_none(gate):
     with pytest.raises(BudgetExhausted):
         first.release(Bounded(COUNTS, cheap.sensitivity))
     second.release(Bounded(COUNTS, VOTES.sensitivity))
+
+
+def test_wishes_are_found_again_by_their_names(gate):
+    sums = GaussianSum(400, 2, 9)
+    assert gate.reopen("a run") is None
+    paid = gate.reserve_all({"votes": (VOTES, 2), "second moment": (sums, 1)}, recipe="a run")
+    assert [(name, way.name, way.count) for name, way in paid.items()] == [
+        ("votes", "votes", 2),
+        ("second moment", "second moment", 1),
+    ]
+    first = paid["votes"].answer(b"one", lambda: Bounded(COUNTS, VOTES.sensitivity))
+    again = Gate(Ledger.open(gate.ledger.path), ids=["a"]).reopen("a run")
+    assert list(again) == list(paid)
+    assert again["votes"].answer(b"one", pytest.fail).receipts == first.receipts
+    (block,) = gate.ledger.store.rows("kind = 'block'")
+    assert [wish["name"] for wish in block.body["wishes"]] == list(paid)
+    verify(gate.ledger)
+
+
+def test_wishes_without_a_name_are_numbered(gate):
+    """As in older ledgers, whose rows hold no names."""
+    ways = gate.reserve_all([(VOTES, 2), (NoisyVotes(5, 3, 41), 1)], recipe="a run")
+    assert [way.name for way in ways] == ["wish 1", "wish 2"]
+    (block,) = gate.ledger.store.rows("kind = 'block'")
+    assert not any("name" in wish for wish in block.body["wishes"])
+    again = Gate(Ledger.open(gate.ledger.path), ids=["a"]).reopen("a run")
+    assert [way.name for way in again] == ["wish 1", "wish 2"]
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 65, 3])
+def test_a_name_can_be_read(gate, name):
+    with pytest.raises(BadInput, match="cannot be called"):
+        gate.reserve_all({name: (VOTES, 1)})
+    assert not list(gate.ledger.store.rows("kind = 'block'"))
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, None])

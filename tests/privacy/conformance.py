@@ -16,8 +16,8 @@ from scipy import stats
 
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism
 from stillroom.gate.accounting import pairs_of, price
-from stillroom.gate.door import Passage
 from stillroom.gate.entropy import Entropy
+from stillroom.gate.passage import Passage
 from stillroom.vocabulary import Bounded, Pair
 
 FALSE_ALARM = 1e-7

@@ -11,7 +11,7 @@ import numpy as np
 
 from privacy.conformance import Case, check_grid, check_law, check_price, check_rows
 from stillroom.gate import Mechanism, NoisyCounts, RandomisedResponse
-from stillroom.gate.door import Passage
+from stillroom.gate.passage import Passage
 from stillroom.vocabulary import Norm, Sensitivity
 
 
@@ -115,7 +115,7 @@ class DrawsWithoutRow(Passage):
 
     def _begin(self, count):
         self.mechanism.draw(
-            self._gate._entropy, np.zeros((count, self.mechanism.coordinates), int), count
+            self._entropy, np.zeros((count, self.mechanism.coordinates), int), count
         )
         return super()._begin(count)
 

@@ -1,6 +1,6 @@
 """The gate: the only place that draws privacy noise and the only maker of Sanitised values."""
 
-from stillroom.gate.door import Gate, Passage
+from stillroom.gate.gate import Gate
 from stillroom.gate.ledger import Head, Ledger, Purpose
 from stillroom.gate.mechanisms import (
     UNANSWERED,
@@ -16,6 +16,7 @@ from stillroom.gate.mechanisms import (
     Unprotected,
     mechanism_from_json,
 )
+from stillroom.gate.passage import Passage
 from stillroom.gate.planning import Plan, plan
 from stillroom.vocabulary import Budget
 

@@ -299,7 +299,7 @@ def _wish(place: int, wish: Mapping[str, Any], rows: Sequence[Row]) -> dict[str,
     draws = [row for row in rows if row.kind == "draw" and row.body["wish"] == place]
     commits = [row for row in rows if row.kind == "commit"]
     return {
-        "mechanism": {key: value for key, value in wish.items() if key != "count"},
+        "mechanism": {key: value for key, value in wish.items() if key not in ("count", "name")},
         "reserved": wish["count"],
         "drawn": sum(row.body["count"] for row in draws),
         "lost": lost_draws([*draws, *commits]),

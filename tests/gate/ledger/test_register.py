@@ -48,7 +48,7 @@ def test_a_damaged_register_does_not_verify(ledger, register, damage, tmp_path, 
     for attempt in (
         lambda: Ledger.open(ledger.path),
         lambda: Gate(ledger, ids=IDS),
-        lambda: ledger.reserve([(VOTES, 1)], recipe_hash="", noise="os"),
+        lambda: ledger.reserve({"votes": (VOTES, 1)}, recipe_hash="", noise="os"),
         lambda: ledger.set_budget(Budget(2.0, 1e-5), reason="a test"),
         lambda: Ledger.create(tmp_path / "second.sqlite", ids=["c"]),
     ):

@@ -150,6 +150,25 @@ def no_wishes(kind, body):
     return body
 
 
+def two_of_one_name(kind, body):
+    if kind == "block":
+        body["wishes"] = [{**body["wishes"][0], "name": "votes"}] * 2
+        body["events"] *= 2
+    return body
+
+
+def no_name_at_all(kind, body):
+    if kind == "block":
+        body["wishes"][0]["name"] = ""
+    return body
+
+
+def a_word_too_many(kind, body):
+    if kind == "block":
+        body["wishes"][0]["discount"] = 1
+    return body
+
+
 def smaller_budget(kind, body):
     if kind == "budget":
         body["epsilon"] = 0.01
@@ -158,7 +177,7 @@ def smaller_budget(kind, body):
 
 FORGERIES = [
     *(cheaper_price, cheaper_epsilon, smaller_count, smaller_budget),
-    *(more_wishes, quieter_wishes, no_wishes),
+    *(more_wishes, quieter_wishes, no_wishes, two_of_one_name, no_name_at_all, a_word_too_many),
 ]
 
 
@@ -213,7 +232,7 @@ def test_a_copy_made_after_payment_cannot_draw_the_paid_block_again(path):
     copied = Ledger.open(copy_of(path))
     value = Bounded(np.tile([3, 1, 1], (2, 1)), VOTES.sensitivity)
     way.release(value)
-    again = Passage(_gate_of(copied), way.block, 0, VOTES, 4, "")
+    again = Passage(copied, Entropy(), "", way.block, 0, way.name, VOTES, 4)
     assert again.left == 4
     with pytest.raises(DoesNotVerify, match="seen before") as caught:
         again.release(value)

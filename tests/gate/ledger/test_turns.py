@@ -80,7 +80,7 @@ def stage(monkeypatch) -> Iterator[Stage]:
 
 
 def made(stage: Stage, budget: Budget = LARGE) -> Gate:
-    PricedBlock([(VOTES, 2)], "os", [1e-5])  # children inherit the arithmetic
+    PricedBlock({"votes": (VOTES, 2)}, "os", [1e-5])  # children inherit the arithmetic
     ledger = Ledger.create(stage.path, ids=IDS)
     ledger.set_budget(budget, reason="a test")
     return Gate(ledger, ids=IDS)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from stillroom.errors import BudgetExhausted
+from stillroom.documents import count as whole
+from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import renyi
 from stillroom.gate.accounting import DELTAS, Price, pairs_of, price
 from stillroom.gate.events import Line, lines_to_json
 from stillroom.gate.ledger.budget import Totals, fits, share_spent, totals_to_json
-from stillroom.gate.mechanisms.base import Mechanism
+from stillroom.gate.mechanisms import Mechanism, mechanism_from_json
 from stillroom.vocabulary import Budget, Guarantee, Pair, Relation, Unit
 
 ALL_PAIRS = tuple(Pair(unit, relation) for unit in Unit for relation in Relation)
@@ -20,12 +21,66 @@ ALL_PAIRS = tuple(Pair(unit, relation) for unit in Unit for relation in Relation
 Wish = tuple[Mechanism, int]
 """A mechanism and the most answers it may give."""
 
+LONGEST_NAME = 64
+
+
+def name_of(place: int) -> str:
+    """What the wish at a place is called if nobody named it.
+
+    >>> name_of(0)
+    'wish 1'
+    """
+    return f"wish {place + 1}"
+
+
+def wishes_to_json(wishes: Mapping[str, Wish]) -> list[dict[str, Any]]:
+    """Wishes as they stand in a block's row; whoever has no name of its own gets none.
+
+    Raises:
+        BadInput: a name or a count cannot stand there.
+    """
+    bodies = []
+    for place, (name, (mechanism, count)) in enumerate(wishes.items()):
+        if not isinstance(count, int) or count < 1:
+            raise BadInput(
+                f"{mechanism.name} was asked for {count!r} answers",
+                where="reserve",
+                why="a block must say beforehand how much it draws",
+                remedy="reserve at least one answer",
+            )
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+            raise BadInput(
+                f"a wish at the gate cannot be called {str(name)[:LONGEST_NAME]!r}",
+                where="reserve",
+                why="its name stands in the ledger, and a continued run finds it by its name",
+                remedy=f"give it a name of at most {LONGEST_NAME} printable characters",
+            )
+        own = {} if name == name_of(place) else {"name": name}
+        bodies.append({"count": count, **own, **mechanism.describe()})
+    return bodies
+
+
+def wishes_from_json(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Wish]:
+    """The wishes of a block's row by their names.
+
+    Raises:
+        ValueError: two have one name, or a name or a count cannot be.
+        UnsupportedEvent: a mechanism is not known here.
+    """
+    named = {
+        body.get("name", name_of(place)): (mechanism_from_json(body), whole(body["count"], 1))
+        for place, body in enumerate(bodies)
+    }
+    if len(named) != len(bodies) or wishes_to_json(named) != list(bodies):
+        raise ValueError("these are not the wishes of a block")
+    return named
+
 
 class PricedBlock:
     """Wishes and what they cost every pair.
 
     Args:
-        wishes: mechanisms and counts.
+        wishes: mechanisms and counts, by name.
         noise: "os"; anything else is repeatable and has no finite price (K6).
         deltas: where the price is wanted, beside the certificate's own.
         unproven: pairs that nothing can be promised for, whatever is drawn.
@@ -33,16 +88,16 @@ class PricedBlock:
 
     def __init__(
         self,
-        wishes: Sequence[Wish],
+        wishes: Mapping[str, Wish],
         noise: str,
         deltas: Iterable[float],
         unproven: Collection[Pair] = (),
     ) -> None:
-        self._wishes = wishes
+        self._wishes = wishes_to_json(wishes)
         self._noise = noise
         self._deltas = sorted({*DELTAS, *deltas})
         self._lines: list[Line] = [
-            line for mechanism, count in wishes for line in mechanism.lines(count)
+            line for mechanism, count in wishes.values() for line in mechanism.lines(count)
         ]
         proven = pairs_of(self._lines, unproven) if noise == "os" else []
         self._prices: dict[Pair, Price] = {pair: price(self._lines, pair) for pair in proven}
@@ -111,7 +166,7 @@ class PricedBlock:
             # Equal blocks of two copies of one ledger must not look like one block.
             "nonce": os.urandom(8).hex(),
             "noise": self._noise,
-            "wishes": [{"count": n, **mechanism.describe()} for mechanism, n in self._wishes],
+            "wishes": self._wishes,
             "events": lines_to_json(self._lines),
             "epsilon": self._epsilons,
             "totals": totals_to_json(

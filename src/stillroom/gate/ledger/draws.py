@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +32,8 @@ def begin(store: Store, block: int, place: int, wish: Wish, count: int) -> tuple
             remedy="ask fewer, or reserve another block",
         )
     drawn[str(place)] = taken + count
-    capacity = mechanism.capacity(reserved)
     promised = _promised(store, block, last)
-    allowance = count
-    if capacity < reserved:
-        allowance = min(count, capacity - promised.total(place))
+    allowance = min(count, mechanism.capacity(reserved) - promised.total(place))
     body = {
         # Equal draws of two copies of one ledger must not look like one draw.
         "nonce": os.urandom(8).hex(),
@@ -78,40 +76,61 @@ def _promised(store: Store, block: int, last: Row | None) -> _Promised:
     return _Promised(settled, [draw for draw in waiting if draw[0] not in answered])
 
 
+def answerable(store: Store, block: int, place: int, wish: Wish) -> int:
+    """How many more rows may be answered, where lost draws may have answered all of theirs."""
+    mechanism, reserved = wish
+    last = store.last("block = ? AND kind = 'draw'", (block,))
+    return mechanism.capacity(reserved) - _promised(store, block, last).total(place)
+
+
 def commit(
     store: Store, block: int, draw: int, answers: Integers, answered: int, key: str | None
 ) -> None:
     """Store the noisy answers and close the draw; only inside a transaction."""
     content = np.ascontiguousarray(answers, dtype="<i8").tobytes()
-    digest = hashlib.sha256(content).hexdigest()
+    body = {"draw": draw, "answered": answered, "answers": hashlib.sha256(content).hexdigest()}
     shape = ",".join(map(str, answers.shape))
-    store.append("commit", {"draw": draw, "answered": answered, "answers": digest}, block)
+    store.append("commit", body if key is None else {**body, "question": key}, block)
     store.insert_answers(draw, key, shape, content)
 
 
-def recall(store: Store, key: str) -> tuple[int, int, Integers] | None:
-    """The block, draw and answers stored under a cache key, if any (L7)."""
-    found = store.query(
-        "SELECT rows.block, draw, shape, content FROM answers JOIN rows ON rows.seq = draw "
-        "WHERE key = ? ORDER BY draw LIMIT 1",
-        (key,),
-    )
-    if not found:
-        return None
-    block, draw, shape, content = found[0]
-    return block, draw, _array(shape, content)
+@dataclass(frozen=True)
+class Stored:
+    """A committed answer: where it was drawn, the hash of its question, and how many rows it has.
+
+    Older ledgers keep no question with a sum.
+    """
+
+    block: int
+    draw: int
+    key: str | None
+    rows: int
 
 
-def answers(store: Store, block: int, place: int) -> list[tuple[int, Integers]]:
+def committed(store: Store, block: int, place: int) -> list[Stored]:
     """The committed answers of one wish of a block, in order."""
+    return _stored(store, "block = ? AND json_extract(body, '$.wish') = ?", (block, place))
+
+
+def known(store: Store, key: str) -> Stored | None:
+    """The first answer under this key, if any (L7)."""
+    return next(iter(_stored(store, "key = ?", (key,))), None)
+
+
+def _stored(store: Store, where: str, values: tuple[Any, ...]) -> list[Stored]:
     found = store.query(
-        "SELECT draw, shape, content FROM answers JOIN rows ON rows.seq = draw "
-        "WHERE block = ? AND json_extract(body, '$.wish') = ? ORDER BY draw",
-        (block, place),
+        "SELECT rows.block, draw, key, shape FROM answers JOIN rows ON rows.seq = draw "
+        f"WHERE {where} ORDER BY draw",
+        values,
     )
-    return [(draw, _array(shape, content)) for draw, shape, content in found]
+    return [Stored(block, draw, key, _shape(shape)[0]) for block, draw, key, shape in found]
 
 
-def _array(shape: str, content: bytes) -> Integers:
-    values = np.frombuffer(content, dtype="<i8").astype(np.int64)
-    return values.reshape([int(n) for n in shape.split(",")])
+def answers(store: Store, draw: int) -> Integers:
+    """The noisy answers of a committed draw."""
+    ((shape, content),) = store.query("SELECT shape, content FROM answers WHERE draw = ?", (draw,))
+    return np.frombuffer(content, dtype="<i8").astype(np.int64).reshape(_shape(shape))
+
+
+def _shape(told: str) -> list[int]:
+    return [int(n) for n in told.split(",")]

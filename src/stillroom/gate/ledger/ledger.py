@@ -8,7 +8,7 @@ before its noise exists, a crash counts as spent, and nothing refunds (L2, L3).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -18,14 +18,13 @@ from stillroom.gate import renyi
 from stillroom.gate.accounting import price
 from stillroom.gate.events import REPEATABLE, Line, lines_from_json
 from stillroom.gate.ledger import creation, draws, members
-from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish
+from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish, wishes_from_json
 from stillroom.gate.ledger.budget import Spent, Totals, share_spent, totals_from_json
 from stillroom.gate.ledger.creation import FROM_CONTENT, Purpose
 from stillroom.gate.ledger.known import KnownLedgers
 from stillroom.gate.ledger.newest import NewestCopy
 from stillroom.gate.ledger.promises import KINDS, Promises, check_reason
 from stillroom.gate.ledger.store import Head, Store, broken
-from stillroom.gate.mechanisms import mechanism_from_json
 from stillroom.vocabulary import CHANGED_RECORD, Budget, Integers, Pair, Unit, check_delta
 
 
@@ -305,7 +304,7 @@ class Ledger:
 
     def reserve(
         self,
-        wishes: Sequence[Wish],
+        wishes: Mapping[str, Wish],
         *,
         recipe_hash: str,
         noise: str,
@@ -314,7 +313,7 @@ class Ledger:
         """Charge a whole block, on disk, before anything is drawn; return its number (L3).
 
         Args:
-            wishes: mechanisms and how many answers each may give.
+            wishes: mechanisms and how many answers each may give, by name.
             recipe_hash: what the block is for.
             noise: "os", or "test" for a repeatable stream, which makes the block infinite (K6).
             accept_infinite: let a block without a finite price pass and spend everything (L5).
@@ -364,11 +363,11 @@ class Ledger:
         with self._change():
             draws.commit(self._store, block, draw, answers, answered, key)
 
-    def reserved(self, recipe_hash: str, noise: str) -> tuple[int, list[Wish]] | None:
+    def reserved(self, recipe_hash: str, noise: str) -> tuple[int, dict[str, Wish]] | None:
         """The newest block under this recipe and its wishes, to go on with."""
         for row in reversed(list(self._store.rows("kind = 'block'"))):
             if row.body["recipe"] == recipe_hash and row.body["noise"] == noise:
-                return row.seq, [(mechanism_from_json(w), w["count"]) for w in row.body["wishes"]]
+                return row.seq, wishes_from_json(row.body["wishes"])
         return None
 
     def drawn(self, block: int, place: int) -> int:
@@ -376,10 +375,18 @@ class Ledger:
         last = self._store.last("block = ? AND kind = 'draw'", (block,))
         return int(last.body["drawn"].get(str(place), 0)) if last else 0
 
-    def answers(self, block: int, place: int) -> list[tuple[int, Integers]]:
-        """The committed answers of a wish, with their draws, in order."""
-        return draws.answers(self._store, block, place)
+    def answerable(self, block: int, place: int, wish: Wish) -> int:
+        """How many more rows of a wish may be answered; fewer than are left where it has a cap."""
+        return draws.answerable(self._store, block, place, wish)
 
-    def recall(self, key: str) -> tuple[int, int, Integers] | None:
-        """The block, draw and answers stored under a cache key, if any (L7)."""
-        return draws.recall(self._store, key)
+    def committed(self, block: int, place: int) -> list[draws.Stored]:
+        """The committed answers of a wish, in order."""
+        return draws.committed(self._store, block, place)
+
+    def known(self, key: str) -> draws.Stored | None:
+        """The first answer that was stored under a key, if any (L7)."""
+        return draws.known(self._store, key)
+
+    def answers(self, draw: int) -> Integers:
+        """The noisy answers of a committed draw."""
+        return draws.answers(self._store, draw)

@@ -17,14 +17,13 @@ from stillroom.gate import renyi
 from stillroom.gate.accounting import price
 from stillroom.gate.events import REPEATABLE, Line, lines_from_json
 from stillroom.gate.ledger import members
-from stillroom.gate.ledger.blocks import ALL_PAIRS
+from stillroom.gate.ledger.blocks import ALL_PAIRS, wishes_from_json
 from stillroom.gate.ledger.budget import fits, totals_from_json
 from stillroom.gate.ledger.creation import GIVEN
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.newest import rolled_back
 from stillroom.gate.ledger.promises import Promises
 from stillroom.gate.ledger.store import Head, Row, broken, canonical, row_hash
-from stillroom.gate.mechanisms import mechanism_from_json
 from stillroom.vocabulary import CHANGED_RECORD, RECORD, Budget, Guarantee, Pair
 
 EXPORT_FORMAT = "stillroom ledger export"
@@ -107,8 +106,10 @@ def verify(ledger: Ledger) -> None:
     if store.query(strays) or store.query(unasked):
         raise broken(ledger.path, store.head().seq, "records or answers were added beside the rows")
     for row in store.rows("kind = 'commit'"):
-        found = store.query("SELECT content FROM answers WHERE draw = ?", (row.body["draw"],))
-        if [hashlib.sha256(content).hexdigest() for (content,) in found] != [row.body["answers"]]:
+        told, asked = row.body["answers"], row.body.get("question")
+        found = store.query("SELECT content, key FROM answers WHERE draw = ?", (row.body["draw"],))
+        same = [hashlib.sha256(c).hexdigest() == told and asked in (key, None) for c, key in found]
+        if same != [True]:
             raise broken(ledger.path, row.seq, "the stored answers were changed")
 
 
@@ -178,9 +179,9 @@ def _check_block(
     events = lines_from_json(row.body["events"])
     if not 0 < len(row.body["wishes"]) <= len(events):
         raise ValueError("more wishes than events")
-    wishes = [(mechanism_from_json(wish), count(wish["count"], 1)) for wish in row.body["wishes"]]
+    wishes = wishes_from_json(row.body["wishes"])
     count(row.body["samples"])
-    if events != [line for mechanism, n in wishes for line in mechanism.lines(n)]:
+    if events != [line for mechanism, n in wishes.values() for line in mechanism.lines(n)]:
         raise broken(where, row.seq, "the events are not those of what was reserved")
     lines = events if row.body["noise"] == "os" else []
     stated = totals_from_json(row.body["totals"])
