@@ -23,10 +23,10 @@ from stillroom.methods.recipe import Recipe
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.models.augmentation import Augment
 from stillroom.models.flat import Flat, flatten, trainable, unflatten
+from stillroom.models.training import NetworkTraining
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords, guesses
 from stillroom.public.network_descent import NetworkDescent
-from stillroom.public.stages import Stages
 from stillroom.release.model import ReleasedModel
 from stillroom.release.torch_model import TorchModel
 from stillroom.vocabulary import Integers, OpenGate
@@ -67,7 +67,7 @@ class NetworkLearner:
         check_fits(self._network, given, len(data.classes), private_training=True)
         self._public = self._public_records(split)
         if self._public is not None and part.public_epochs:
-            stages = Stages(
+            stages = NetworkTraining(
                 self._network,
                 nn.Identity(),
                 epochs=part.public_epochs,

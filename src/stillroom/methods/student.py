@@ -12,8 +12,8 @@ from stillroom.data import Dataset
 from stillroom.methods.own_network import refuse_unexportable
 from stillroom.methods.recipe import Recipe
 from stillroom.models import AsPictures, build, check_fits
+from stillroom.models.training import NetworkTraining, by_logits, fitting_temperature
 from stillroom.public import Mixture
-from stillroom.public.distillation import distil
 from stillroom.release.model import ReleasedModel
 from stillroom.release.torch_model import TorchModel
 from stillroom.vocabulary import Integers
@@ -69,19 +69,20 @@ class Student:
             part.start_seed + 2, part.samples, sharpen=sketch.sharpen, warp=sketch.warp
         )
         raw = pictures * np.float32(recipe.features.full_scale)
-        scores = teacher.logits(raw)
+        scores = torch.from_numpy(teacher.logits(raw))
         scale = AsPictures(teacher.shape, recipe.features.full_scale)
         network = student_network(recipe, teacher.shape, teacher.outputs)
-        distil(
+        training = NetworkTraining(
             network,
-            scale(torch.from_numpy(raw)),
-            scores,
+            scale,
             epochs=part.epochs,
-            batch=part.batch,
             learning_rate=part.learning_rate,
             seed=part.start_seed,
-            on_epoch=on_epoch,
         )
+        loss = by_logits(fitting_temperature(scores))
+        for epoch in range(part.epochs):
+            training.distil(torch.from_numpy(raw), scores, part.batch, loss, balanced=True)
+            on_epoch(epoch + 1, part.epochs)
         about = f"network `{part.model}`, a student of a {teacher.about}"
         return cls(nn.Sequential(scale, network).eval(), teacher.shape, about)
 

@@ -16,7 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from stillroom.methods.recipe_parts import RonaPart
-from stillroom.public.stages import Stages, by_logits, softened
+from stillroom.models.training import (
+    NetworkTraining,
+    by_logits,
+    fitting_temperature,
+    softened,
+)
 
 Progress = Callable[[int, int], None]
 
@@ -74,7 +79,7 @@ def teach(
     """
     hint_epochs = numbers.hint_epochs if guide is not None else 0
     total = hint_epochs + source.rounds * (numbers.self_epochs + numbers.distillation_epochs)
-    stages = Stages(
+    stages = NetworkTraining(
         student,
         pictures,
         epochs=total,
@@ -103,9 +108,7 @@ def teach(
 def _loss(numbers: RonaPart, scores: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     if numbers.loss == "softened" or not len(scores):
         return softened(numbers.temperature or 1.0)
-    centred = scores - scores.mean(1, keepdim=True)
-    spread = max(float(centred.std()) / 2, 1e-3)
-    return by_logits(numbers.temperature or spread)
+    return by_logits(numbers.temperature or fitting_temperature(scores))
 
 
 def probabilities(student: nn.Module, pictures: nn.Module, x: Tensor) -> Tensor:

@@ -19,8 +19,8 @@ from stillroom.methods.public_work import PublicTraining, train_all
 from stillroom.methods.recipe import Recipe
 from stillroom.methods.rona.algorithm import Guide, Progress
 from stillroom.models import AsPictures, build, check_fits
+from stillroom.models.augmentation import Views
 from stillroom.public.published_losses import adaptation, in_shape, matched
-from stillroom.public.views import Views
 from stillroom.randomness import seeded_torch
 
 PLACES = 10**6
