@@ -313,7 +313,7 @@ def _evaluate(
         # is drawn for all the same: how much is drawn must not tell that it is empty (K10).
         known = len(way.earlier())
         for guesses in everyone[known : known + way.left]:
-            way.release(confusion(test, guesses(test), unit=unit, records=most))
+            way.release(confusion(test, guesses, unit=unit, records=most))
         tables = [answer.value.reshape(classes, classes) for answer in way.earlier()]
         sigma = recipe.privacy.evaluation_sigma
     if not tables:
