@@ -24,6 +24,7 @@ RANDOM_NAMES = {
 }
 MAY_DRAW = ("gate/", "randomness.py")
 SAMPLERS = ("stillroom.gate.entropy", "stillroom.gate.sampling", "stillroom.gate.mechanisms.")
+OPENING = "stillroom.private.sealed"
 
 
 def dotted(node: ast.AST) -> str:
@@ -50,6 +51,8 @@ def breaches(source: str, place: str) -> list[str]:
         for name in imported(node):
             if not may_draw and name.startswith(RANDOM_MODULES):
                 found.append(f"{place}:{line} imports {name}")
+            if not place.startswith("private/") and name.startswith(OPENING):
+                found.append(f"{place}:{line} reaches for the records in {name}")
             if not in_gate and name.startswith(SAMPLERS):
                 found.append(f"{place}:{line} reaches for the samplers in {name}")
         if isinstance(node, ast.Attribute):
@@ -96,6 +99,8 @@ def test_no_draw_outside_the_gate(place):
         "value = bounded._value",
         "mask = secret.open_secret(5)",
         "records = sealed.open_sealed()",
+        "from stillroom.private.sealed import opened; records = opened(sealed)",
+        "from stillroom.private import sealed",
         "ids, persons = sealed.sealed_ids()",
         "from stillroom.vocabulary import Sanitised; Sanitised(1, ())",
         "import stillroom.vocabulary as v; v.Sanitised(1, ())",

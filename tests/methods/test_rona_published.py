@@ -18,8 +18,8 @@ from stillroom.methods.rona import published as rona_published
 from stillroom.methods.rona import published_stage as rona_published_stage
 from stillroom.methods.rona.published import Published, Taught, hint_width, train
 from stillroom.models.flat import flatten
+from stillroom.models.training import NetworkTraining
 from stillroom.private.plain import PlainTeacher
-from stillroom.public.stages import Stages
 from stillroom.randomness import seeded_torch
 
 PUBLIC = 150
@@ -59,7 +59,7 @@ def networks(records):
     made = []
     for name, seen in (("teacher", 800), ("auxiliary", PUBLIC)):
         made.append(network(name, 12))
-        stages = Stages(made[-1], nn.Identity(), epochs=25, learning_rate=0.01, seed=1)
+        stages = NetworkTraining(made[-1], nn.Identity(), epochs=25, learning_rate=0.01, seed=1)
         for _ in range(25):
             stages.learn(*(r[:seen] for r in records), 128)
     return made

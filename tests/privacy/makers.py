@@ -36,7 +36,7 @@ from stillroom.private import (
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords
 from stillroom.private.plain import PlainTeacher, bounded_loss
-from stillroom.vocabulary import Bounded, Pair, Unit
+from stillroom.vocabulary import Bounded, Pair, Sealed, Unit
 
 Found = tuple[Pair, Bounded, Bounded]
 ADDED = Pair.parse("record/add-or-remove")
@@ -223,7 +223,7 @@ def confusion_of_records() -> Iterator[Found]:
             data = Dataset(
                 np.zeros((len(y) + 1, 1)), [0, *y], CLASSES, ids=[str(i) for i in range(len(y) + 1)]
             ).select(np.arange(1, len(y) + 1))
-            return confusion(data, x[:, 0].astype(np.int64))
+            return confusion(Sealed(data), lambda data: x[:, 0].astype(np.int64))
 
         x = rng.integers(0, CLASSES, size)[:, None].astype(np.float64)
         yield from around(value, x, truth, [([2.0], 2), ([0.0], 3)])
@@ -243,7 +243,7 @@ def confusion_of_persons() -> Iterator[Found]:
                 persons=["nobody", *(who for who, _, _ in rows)],
             ).select(np.arange(1, len(rows) + 1))
             guesses = np.array([guess for _, _, guess in rows], dtype=np.int64)
-            return confusion(data, guesses, unit=Unit.PERSON, records=most)
+            return confusion(Sealed(data), lambda data: guesses, unit=Unit.PERSON, records=most)
 
         others = {f"p{i}": [(i % 4, i % 3), (1, 1)] for i in range(6)}
         kinds = {

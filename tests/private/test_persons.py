@@ -97,30 +97,34 @@ def counted_on(persons, y=None):
                    ids=[f"r{i}" for i in range(size)], persons=persons)  # fmt: skip
 
 
+def all_first(data):
+    return np.zeros(len(data), int)
+
+
 def test_confusion_counts_know_their_unit():
     data, guesses = counted_on(["a", "a", "b"], [0, 1, 1]), np.array([0, 0, 1])
-    counts = confusion(data, guesses, unit=Unit.PERSON, records=3)
+    counts = confusion(data, lambda data: guesses, unit=Unit.PERSON, records=3)
     assert counts.open_bounded().tolist() == [[1, 0, 1, 1]]
     assert counts.sensitivity.bounds[Pair.parse("person/change")] == 18
     assert counts.sensitivity.norm is Norm.L2_SQUARED
-    once = confusion(data, guesses, unit=Unit.PERSON)
+    once = confusion(data, lambda data: guesses, unit=Unit.PERSON)
     assert once.open_bounded().sum() == 2
     assert once.sensitivity.bounds[Pair.parse("person/change")] == 2
     assert once.sensitivity.norm is Norm.UNIT_STEPS
     with pytest.raises(BadInput, match="name no persons"):
-        confusion(replace(data, persons=None), guesses, unit=Unit.PERSON)
+        confusion(replace(data, persons=None), lambda data: guesses, unit=Unit.PERSON)
 
 
 def test_all_records_of_a_person_can_share_a_cell():
     """Ten of them move one count by ten: the squared distance is 100, where 10 was once charged."""
     crowd_of_one = counted_on(["a"] * 10 + ["b"])
-    whole = confusion(crowd_of_one, np.zeros(11, int), unit=Unit.PERSON, records=10)
-    alone = confusion(crowd_of_one.select([10]), np.zeros(1, int), unit=Unit.PERSON, records=10)
+    whole = confusion(crowd_of_one, all_first, unit=Unit.PERSON, records=10)
+    alone = confusion(crowd_of_one.select([10]), all_first, unit=Unit.PERSON, records=10)
     moved = whole.open_bounded() - alone.open_bounded()
     assert (moved * moved).sum() == 100
     assert whole.sensitivity.bounds[Pair.parse("person/add-or-remove")] == 100
 
 
 def test_an_empty_test_part_has_a_table_of_zeros():
-    counts = confusion(counted_on(["a"]).select([]), np.zeros(0, int), unit=Unit.PERSON)
+    counts = confusion(counted_on(["a"]).select([]), all_first, unit=Unit.PERSON)
     assert counts.open_bounded().tolist() == [[0, 0, 0, 0]]

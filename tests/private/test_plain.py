@@ -12,12 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from stillroom.data import digits
+from stillroom.data import Dataset, digits
+from stillroom.engine import Engine
 from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Budget, Gate, GaussianAnswers, Ledger
+from stillroom.models.augmentation import Views
+from stillroom.models.supervised import SupervisedTraining
 from stillroom.private import plain
-from stillroom.private.plain import GRID, PlainTeacher, bounded_loss, clipped, loss_steps
-from stillroom.vocabulary import Pair, Relation, Unit
+from stillroom.private.plain import (
+    GRID,
+    PlainTeacher,
+    bounded_loss,
+    clipped,
+    loss_steps,
+    train_in_the_clear,
+)
+from stillroom.vocabulary import Pair, Relation, Sealed, Unit
 
 STEPS = 1 << 12
 
@@ -34,17 +44,54 @@ def fixed(outputs, width=3):
 QUERIES = torch.zeros(5, 1, 2, 2)
 
 
-def test_it_learns_the_digits_and_the_same_again():
+def linear(data, model="linear"):
+    return SupervisedTraining(
+        model, np.array(data.x), np.array(data.y), 10, 16.0, Views(), 8, 128, 0.01, 3
+    )
+
+
+def in_the_clear(sensitive, public, folder, training=linear):
+    return train_in_the_clear(
+        Sealed(sensitive), public, training, engine=Engine("serial"), folder=folder
+    )
+
+
+def test_it_learns_the_digits_and_the_same_again(tmp_path):
     data = digits()
-    x, y = torch.tensor(data.x)[:, None] / 16.0, torch.tensor(data.y)
-    logits = [
-        PlainTeacher.train("linear", x, y, 10, epochs=8, learning_rate=0.01, seed=3)
-        .outputs(x)
-        .open_bounded()
-        for _ in range(2)
-    ]
+    public, sensitive = data.select(np.arange(300)), data.select(np.arange(300, len(data)))
+    x, logits = torch.tensor(data.x)[:, None] / 16.0, []
+    for folder in (tmp_path / "work" / "one", tmp_path / "other"):
+        teacher = in_the_clear(sensitive, public, folder)
+        assert folder.stat().st_mode & 0o777 == 0o700
+        logits.append(teacher.outputs(x).open_bounded())
     assert np.array_equal(*logits)
-    assert (logits[0].reshape(len(y), 10).argmax(axis=1) == data.y).mean() > 0.9
+    guesses = logits[0].reshape(len(data), 10).argmax(axis=1)
+    assert np.array_equal(teacher.guesses(data), guesses)
+    assert (guesses == data.y).mean() > 0.9
+    assert len(teacher.guesses(data.select([]))) == 0
+
+
+def test_it_sees_public_records_first_and_every_record_once(tmp_path):
+    data = digits()
+    public, sensitive = data.select(np.arange(300)), data.select(np.arange(300, len(data)))
+    seen = []
+
+    def noted(given):
+        seen.append(given)
+        return linear(given)
+
+    in_the_clear(sensitive, public, tmp_path, noted)
+    assert seen[0].ids == data.ids
+    assert np.array_equal(seen[0].x, data.x)
+    assert np.array_equal(seen[0].y, data.y)
+
+
+def test_a_folder_that_others_may_read_is_closed(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir(mode=0o755)
+    data = digits()
+    in_the_clear(data.select([0, 1]), data.select([2]), folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_unprotected_answers_are_the_layers_on_a_grid():
@@ -176,9 +223,8 @@ def test_it_shows_nothing_of_itself():
     with pytest.raises(BadInput) as raised:
         pickle.dumps(teacher)
     assert "123" not in str(raised.value)
-    y = torch.tensor([0, 77])
     with pytest.raises(BadInput) as raised:
-        PlainTeacher.train("linear", torch.zeros(2, 1, 2, 2), y, 10, epochs=1)
+        Dataset(np.zeros((2, 2, 2)), [0, 77], 10)
     assert "77" not in str(raised.value)
 
 
@@ -204,5 +250,5 @@ def test_bad_numbers_are_refused(wrong):
 def test_a_student_of_another_shape_is_refused():
     with pytest.raises(BadInput):
         fixed([0.0] * 3).residual(QUERIES, np.zeros((5, 4)), bound=1.0, steps=9, layer=2)
-    with pytest.raises(BadInput):
-        PlainTeacher.train("torch.nn:Linear", torch.zeros(2, 4), torch.zeros(2).long(), 2, epochs=1)
+    with pytest.raises(BadInput, match="no block 1"):
+        PlainTeacher(nn.Linear(4, 2)).hints(torch.zeros(2, 4), 1, (2,))

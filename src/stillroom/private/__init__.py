@@ -6,8 +6,9 @@ from stillroom.private.ensemble_plan import EnsemblePlan
 from stillroom.private.evaluation import confusion
 from stillroom.private.hints import Hints
 from stillroom.private.linear import Clip, LinearRecords
-from stillroom.private.persons import LinearPersons, cap_records
-from stillroom.private.sketch import SketchRecords
+from stillroom.private.persons import LinearPersons, cap_records, capped, linear_records
+from stillroom.private.sealed import look_at, overlaps
+from stillroom.private.sketch import SketchRecords, sketch_records
 from stillroom.private.sketch_clip import SketchClip
 from stillroom.private.teachers import VotingTeachers
 
@@ -22,6 +23,11 @@ __all__ = [
     "SketchRecords",
     "VotingTeachers",
     "cap_records",
+    "capped",
     "confusion",
+    "linear_records",
+    "look_at",
     "neighbours",
+    "overlaps",
+    "sketch_records",
 ]

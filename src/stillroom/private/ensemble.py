@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom import engine as work
-from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.features import pixels
 from stillroom.private.answers import Answers
@@ -26,6 +25,7 @@ from stillroom.private.ensemble_plan import RIDGE, EnsemblePlan
 from stillroom.private.grids import Floats
 from stillroom.private.hints import Hints, hint_residual, hint_sensitivity, hint_steps
 from stillroom.private.ridge import ridge_scores
+from stillroom.private.sealed import Records, opened
 from stillroom.private.shard_training import (
     EMPTY,
     Arrays,
@@ -74,7 +74,7 @@ class Ensemble(Answers):
     @classmethod
     def train(
         cls,
-        data: Dataset,
+        records: Records,
         rows: Rows | None,
         plan: EnsemblePlan,
         *,
@@ -86,7 +86,7 @@ class Ensemble(Answers):
         """Train every teacher on its own shard.
 
         Args:
-            data: the sensitive records.
+            records: the sensitive records; public ones train stand-ins.
             rows: public features, applied to one shard at a time; pixels when left out.
             plan: the public constants.
             engine: where the units of work run; the result does not depend on it.
@@ -98,6 +98,7 @@ class Ensemble(Answers):
         Raises:
             BadInput: a default class, features or a start that do not fit.
         """
+        data = opened(records)
         if plan.default_class >= len(data.classes):
             raise BadInput(
                 f"there is no class {plan.default_class}",

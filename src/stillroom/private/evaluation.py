@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from stillroom.data import Dataset
-from stillroom.errors import BadInput
 from stillroom.private.persons import cap_records
+from stillroom.private.sealed import Records, opened, persons_of
 from stillroom.vocabulary import Bounded, Integers, Sensitivity, Unit
 
 
 def confusion(
-    data: Dataset, guesses: Integers, *, unit: Unit = Unit.RECORD, records: int = 1
+    tested: Records,
+    guesses: Callable[[Dataset], Integers],
+    *,
+    unit: Unit = Unit.RECORD,
+    records: int = 1,
 ) -> Bounded:
     """How often each class was taken for each other: one row of counts, possibly all zero.
 
@@ -20,26 +26,20 @@ def confusion(
     Assumes: each guess is a function of its own record and of sanitised things.
 
     Args:
-        data: the tested records; may be empty.
-        guesses: the class given to each record.
+        tested: the tested records; may be empty.
+        guesses: gives a class to each record.
         unit: who is protected.
         records: how many records of a person are counted at most; 1 where records are protected.
 
     Raises:
         BadInput: persons are to be protected, and the records name none.
     """
+    data = opened(tested)
     chosen = np.arange(len(data))
     if unit is Unit.PERSON:
-        if data.persons is None:
-            raise BadInput(
-                "the tested records name no persons",
-                where="unit",
-                why="whoever is not named cannot be counted once",
-                remedy='name the column of persons, or use unit = "record"',
-            )
-        chosen = cap_records(data.persons, data.ids, records)
+        chosen = cap_records(persons_of(data), data.ids, records)
     classes = len(data.classes)
     table = np.zeros(classes * classes, dtype=np.int64)
-    np.add.at(table, data.y[chosen] * classes + guesses[chosen], 1)
+    np.add.at(table, data.y[chosen] * classes + guesses(data)[chosen], 1)
     counted = records if unit is Unit.PERSON else 1
     return Bounded(table.reshape(1, -1), Sensitivity.of_counts(counted, unit))

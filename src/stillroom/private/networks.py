@@ -30,6 +30,7 @@ from stillroom.models.flat import Flat, unflatten
 from stillroom.private.network_check import check_gradients
 from stillroom.private.network_clip import LARGEST_WIDTH, NORM_TOLERANCE, NetworkClip
 from stillroom.private.network_gradients import LayerByLayer, NetworkGradients
+from stillroom.private.sealed import Records, opened
 from stillroom.vocabulary import (
     Bounded,
     Integers,
@@ -238,6 +239,30 @@ class NetworkRecords:
     @staticmethod
     def _factors(norms: torch.Tensor, clip: NetworkClip) -> torch.Tensor:
         return (float(clip.norm) / norms.clamp(min=1e-30)).clamp(max=1.0)
+
+
+def network_records(
+    records: Records,
+    pictures: nn.Module,
+    network: nn.Module,
+    *,
+    augment: Augment | None = None,
+    views: int = 1,
+    chunk: int = ROWS,
+    ghost: bool = False,
+) -> NetworkRecords:
+    """Sealed records, brought to pictures one by one with public numbers; see `NetworkRecords`."""
+    data = opened(records)
+    return NetworkRecords(
+        pictures(torch.from_numpy(np.array(data.x))),
+        data.y,
+        len(data.classes),
+        network,
+        augment=augment,
+        views=views,
+        chunk=chunk,
+        ghost=ghost,
+    )
 
 
 def guesses(network: nn.Module, weights: Flat, x: torch.Tensor) -> Integers:

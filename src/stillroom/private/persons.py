@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.private.linear import (
     FEATURE_BITS,
@@ -23,12 +25,14 @@ from stillroom.private.linear import (
     Clip,
     LinearRecords,
 )
+from stillroom.private.sealed import Records, opened, persons_of
 from stillroom.vocabulary import (
     Bounded,
     Integers,
     Norm,
     Pair,
     Relation,
+    Sealed,
     SecretSample,
     Sensitivity,
     Unit,
@@ -38,7 +42,7 @@ _SHRINKS = 8
 
 
 def cap_records(persons: Sequence[str], ids: Sequence[str], most: int) -> Integers:
-    """The positions of at most `most` records a person, chosen by hash of their ids.
+    """The positions of at most `most` records per person, chosen by hash of their ids.
 
     >>> len(cap_records(["a", "a", "a", "b"], ["1", "2", "3", "4"], most=2))
     3
@@ -53,6 +57,41 @@ def cap_records(persons: Sequence[str], ids: Sequence[str], most: int) -> Intege
     return np.array(sorted(kept), dtype=np.int64)
 
 
+def capped(records: Records, most: int) -> Sealed[Dataset]:
+    """The same records, at most `most` of each person, sealed.
+
+    Raises:
+        BadInput: the records name no persons.
+    """
+    data = opened(records)
+    return Sealed(data.select(cap_records(persons_of(data), data.ids, most)))
+
+
+def linear_records(
+    records: Records,
+    rows: Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]],
+    unit: Unit = Unit.RECORD,
+    max_records_per_person: int = 1,
+) -> LinearRecords:
+    """Sealed records as feature rows, ready for clipped sums of single records or persons.
+
+    Args:
+        records: the sensitive records.
+        rows: from stored records to feature rows, each from its own record alone.
+        unit: whose gradient is clipped as one.
+        max_records_per_person: the public cap, for persons.
+
+    Raises:
+        BadInput: persons are to be protected, and the records name none or exceed the cap.
+    """
+    data = opened(records)
+    classes = len(data.classes)
+    if unit is Unit.RECORD:
+        return LinearRecords(rows(data.x), data.y, classes)
+    persons = persons_of(data)
+    return LinearPersons(rows(data.x), data.y, classes, persons, max_records_per_person)
+
+
 class LinearPersons(LinearRecords):
     """Sensitive records as integer feature rows, summed and clipped person by person.
 
@@ -60,11 +99,11 @@ class LinearPersons(LinearRecords):
     Assumes: as `LinearRecords`; `persons` names the person of each row.
 
     Args:
-        rows: feature rows, one a record.
+        rows: feature rows, one per record.
         labels: the label of each record.
         classes: how many classes there are.
         persons: the person of each record.
-        most: the public cap on records a person.
+        most: the public cap on records per person.
 
     Raises:
         BadInput: a person has more records than the cap.
@@ -110,7 +149,7 @@ class LinearPersons(LinearRecords):
         return Bounded(total.reshape(1, -1), proven, sample)
 
     def _factors(self, own: Integers, weights: npt.NDArray[np.float32], clip: Clip) -> Integers:
-        """What one person's rows are multiplied by: a line a class, a column a record."""
+        """What one person's rows are multiplied by: one line per class, one column per record."""
         rows = self._rows[own].astype(np.int64)
         logits = (rows @ weights.T.astype(np.float64)) / (1 << FEATURE_BITS)
         residuals = np.exp(logits - logits.max(axis=1, keepdims=True))

@@ -12,6 +12,8 @@ record, a person or an entity, added, removed or changed.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,10 +22,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from stillroom.data import Dataset
+from stillroom.engine import Engine
 from stillroom.errors import BadInput
-from stillroom.models import build
+from stillroom.models.supervised import SupervisedTraining, train_all
 from stillroom.private.grids import BELOW_ONE
-from stillroom.randomness import order
+from stillroom.private.sealed import Records, opened
 from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
 
 GRID = 1 << 16
@@ -32,7 +36,6 @@ MOST_STEPS = 1 << 24
 LARGEST = 1 << 40
 """No unprotected answer is larger, in units."""
 UNPROTECTED = Sensitivity(Norm.L2_SQUARED, {})
-WEIGHT_DECAY = 1e-3
 CHUNK = 512
 
 Doubles = npt.NDArray[np.float64]
@@ -45,65 +48,14 @@ class PlainTeacher:
     Assumes: queries, layers, bounds and the student's outputs are public or sanitised.
 
     Args:
-        network: a trained sequence of blocks that gives logits; `network[:k]` ends with block k.
+        network: a trained network that gives logits; where it is a sequence of blocks,
+            `network[:k]` ends with block k.
+        pictures: from records as they are stored to what the network is given.
     """
 
-    def __init__(self, network: nn.Sequential) -> None:
+    def __init__(self, network: nn.Module, pictures: nn.Module | None = None) -> None:
         self._network = network.eval()
-
-    @classmethod
-    def train(
-        cls,
-        model: str,
-        x: torch.Tensor,
-        y: torch.Tensor,
-        classes: int,
-        *,
-        epochs: int,
-        learning_rate: float = 1e-3,
-        batch: int = 128,
-        seed: int = 0,
-    ) -> PlainTeacher:
-        """Train a network by AdamW on all records, public and sensitive.
-
-        Args:
-            model: what `models.build` knows, or a model of one's own; a sequence of blocks.
-            x: the records, scaled as the network is given them.
-            y: their labels.
-            classes: how many classes there are.
-            epochs: passes over the records.
-            learning_rate: the length of a step.
-            batch: records a step.
-            seed: of the start and the order.
-
-        Raises:
-            BadInput: the model is no sequence of blocks, or a label is no class.
-        """
-        if len(x) != len(y) or (len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes):
-            raise BadInput(
-                "the labels do not fit the records, or one is not a class",
-                where="labels",
-                remedy="give one class a record, numbered from 0",
-            )
-        network = build(model, tuple(x.shape[1:]), classes, seed=seed)
-        if not isinstance(network, nn.Sequential):
-            raise BadInput(
-                "the teacher's network is not a sequence of blocks",
-                where=model,
-                why="a hint is what comes out of a block",
-                remedy="let the callable return a torch.nn.Sequential",
-            )
-        optimiser = torch.optim.AdamW(
-            network.parameters(), lr=learning_rate, weight_decay=WEIGHT_DECAY
-        )
-        network.train()
-        for epoch in range(epochs):
-            places = torch.from_numpy(order(seed, "plain teacher", epoch, size=len(y)))
-            for place in torch.split(places, batch):
-                optimiser.zero_grad()
-                F.cross_entropy(network(x[place]), y[place]).backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-        return cls(network)
+        self._pictures = nn.Identity() if pictures is None else pictures
 
     def __repr__(self) -> str:
         return "PlainTeacher(<hidden>)"
@@ -114,6 +66,15 @@ class PlainTeacher:
             why="its weights were trained on sensitive records without any protection",
             remedy="release a student instead",
         )
+
+    def guesses(self, data: Dataset) -> Integers:
+        """The class it gives to each record, stored as it is.
+
+        Guarantee: none. It is the ceiling of a benchmark, on public test records.
+        """
+        logits = self._answers(self._pictures(torch.from_numpy(np.array(data.x))), None)
+        best: Integers = logits.argmax(axis=1)
+        return best
 
     def outputs(self, queries: torch.Tensor) -> Bounded:
         """The logits of a batch as one row, in units of 1/GRID; unprotected."""
@@ -181,19 +142,58 @@ class PlainTeacher:
     def _answers(
         self, queries: torch.Tensor, layer: int | None, shape: tuple[int, ...] = ()
     ) -> Doubles:
-        if layer is not None and not 1 <= layer <= len(self._network):
-            raise BadInput(
-                f"the teacher has no block {layer}",
-                where="layer",
-                remedy="name a block of its network, counted from 1",
-            )
-        part = self._network if layer is None else self._network[:layer]
+        part = self._network
+        if layer is not None:
+            if not isinstance(part, nn.Sequential) or not 1 <= layer <= len(part):
+                raise BadInput(
+                    f"the teacher has no block {layer}",
+                    where="layer",
+                    why="a hint is what comes out of a block of a torch.nn.Sequential",
+                    remedy="name a block of its network, counted from 1",
+                )
+            part = part[:layer]
         rows: list[npt.NDArray[Any]] = []
         with torch.no_grad():
             for some in torch.split(queries, CHUNK):
                 said = part(some)
                 rows.append((said if layer is None else _reshaped(said, shape)).numpy())
         return np.concatenate(rows).astype(np.float64)
+
+
+def train_in_the_clear(
+    records: Records,
+    public: Dataset,
+    training: Callable[[Dataset], SupervisedTraining],
+    *,
+    engine: Engine,
+    folder: Path,
+    on_done: Callable[[int, int], None] = lambda done, total: None,
+) -> PlainTeacher:
+    """A network trained on all labels, public and sensitive ones, without any protection.
+
+    Guarantee: none; see `PlainTeacher` for what may leave it.
+
+    Args:
+        records: the sensitive records.
+        public: the public ones, which come first.
+        training: what to train on all of them together.
+        engine: where to train.
+        folder: private work: keeps the trained network, for its owner alone.
+        on_done: told how many trainings are done.
+    """
+    sensitive = opened(records)
+    everything = Dataset(
+        np.concatenate([public.x, sensitive.x]),
+        np.concatenate([public.y, sensitive.y]),
+        public.classes,
+        name="all",
+        ids=(*public.ids, *sensitive.ids),
+    )
+    wanted = training(everything)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
+    (network,) = train_all([wanted], engine=engine, folder=folder, on_done=on_done)
+    return PlainTeacher(network, wanted.scale)
 
 
 def bounded_loss(loss: float, bound: float, steps: int) -> Bounded:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.features.basis import OFF_DIAGONAL, Basis, Reals, triangle
+from stillroom.private.sealed import Records, opened
 from stillroom.private.sketch_clip import LARGEST_STEPS, SketchClip
 from stillroom.vocabulary import Bounded, Integers, Norm, Pair, Relation, Sensitivity, Unit
 
@@ -165,6 +166,16 @@ class SketchRecords:
         bounds = {Pair(Unit.RECORD, relation): Fraction(squared_norm) for relation in Relation}
         proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
         return Bounded(total.reshape(1, -1), proven)
+
+
+def sketch_records(
+    records: Records, *, basis: Basis, full_scale: float, clip: SketchClip
+) -> SketchRecords:
+    """Sealed pictures on the basis and grid of a sketch; see `SketchRecords`."""
+    data = opened(records)
+    return SketchRecords(
+        data.x, data.y, len(data.classes), basis=basis, full_scale=full_scale, clip=clip
+    )
 
 
 def _clipped(rows: Integers, steps: int) -> Integers:

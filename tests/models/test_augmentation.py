@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stillroom.public.views import Views
+from stillroom.models.augmentation import Views
 from stillroom.randomness import integers
 
 PICTURES = integers(3, "pictures", size=(200, 8, 8), below=256).astype(np.uint8)
@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_views():
 def test_many_pictures_are_moved_like_few(monkeypatch):
     views = Views(count=2, turn=10, shift=0.1, mirror=True)
     whole = views.of(PICTURES, 7)
-    monkeypatch.setattr("stillroom.public.views._TOGETHER", 64)
+    monkeypatch.setattr("stillroom.models.augmentation._TOGETHER", 64)
     assert np.array_equal(views.of(PICTURES, 7), whole)
 
 

@@ -1,4 +1,4 @@
-"""Stages: each loss teaches what it says, and an epoch moves only what it should."""
+"""The training loop: each loss teaches what it says, and an epoch moves only what it should."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from stillroom.errors import BadInput
-from stillroom.public.stages import LOWEST, Stages, by_logits, softened
+from stillroom.models.training import LOWEST, NetworkTraining, by_logits, softened
 from stillroom.randomness import normals, seeded_torch, uniforms
 
 GUESS = torch.from_numpy(normals(1, "guess", size=(5, 4))).float()
@@ -27,7 +27,7 @@ def network():
 
 def stages(net, epochs=2, pictures=None, **named):
     pictures = nn.Identity() if pictures is None else pictures
-    return Stages(net, pictures, epochs=epochs, learning_rate=0.01, seed=5, **named)
+    return NetworkTraining(net, pictures, epochs=epochs, learning_rate=0.01, seed=5, **named)
 
 
 def records(size=40):
@@ -88,7 +88,7 @@ def test_a_class_that_the_softmax_hides_is_learnt_from_logits():
     for name, loss in (("logits", by_logits(2.0)), ("softened", softened(1.0))):
         with seeded_torch(1, "student"):
             student = nn.Linear(4, 3)
-        learning = Stages(student, nn.Identity(), epochs=30, learning_rate=0.1, seed=1)
+        learning = NetworkTraining(student, nn.Identity(), epochs=30, learning_rate=0.1, seed=1)
         for _ in range(30):
             learning.distil(x, scores, 60, loss)
         # Both agree with the teacher where it is sure.
@@ -185,7 +185,7 @@ def test_the_same_seed_gives_the_same_network():
     made = []
     for seed in (5, 5, 6):
         net = network()
-        learning = Stages(net, nn.Identity(), epochs=2, learning_rate=0.01, seed=seed)
+        learning = NetworkTraining(net, nn.Identity(), epochs=2, learning_rate=0.01, seed=seed)
         learning.learn(records(), torch.arange(40) % 3, 8)
         made.append(state(net))
     assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])

@@ -10,9 +10,9 @@ import torch
 
 from stillroom.data import digits
 from stillroom.engine import Engine
-from stillroom.methods import public_work
-from stillroom.methods.public_work import PublicTraining, train_all
-from stillroom.public.views import Views
+from stillroom.models import supervised
+from stillroom.models.augmentation import Views
+from stillroom.models.supervised import SupervisedTraining, train_all
 
 SERIAL = Engine("serial")
 
@@ -20,7 +20,7 @@ SERIAL = Engine("serial")
 @pytest.fixture(scope="module")
 def training():
     data = digits()
-    return PublicTraining(
+    return SupervisedTraining(
         model="linear",
         x=np.array(data.x[:80]),
         y=np.array(data.y[:80]),
@@ -39,13 +39,13 @@ def state(network):
 
 
 def test_a_training_is_done_once(tmp_path, training, monkeypatch):
-    honest, done = public_work._train, []
+    honest, done = supervised._train, []
 
     def noted(given):
         done.append(given.model)
         return honest(given)
 
-    monkeypatch.setattr(public_work, "_train", noted)
+    monkeypatch.setattr(supervised, "_train", noted)
     first = train_all([training, training], engine=SERIAL, folder=tmp_path)
     assert done == ["linear"]
     assert state(first[0]) == state(first[1])

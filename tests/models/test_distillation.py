@@ -8,8 +8,13 @@ import torch
 from torch import nn
 
 from stillroom.errors import BadInput
-from stillroom.public import distillation
-from stillroom.public.distillation import distil
+from stillroom.models import training
+from stillroom.models.training import (
+    NetworkTraining,
+    balanced_chances,
+    by_logits,
+    fitting_temperature,
+)
 from stillroom.randomness import normals, seeded_torch
 
 
@@ -31,6 +36,20 @@ def scores(pictures):
 
 
 NUMBERS = {"epochs": 10, "batch": 50, "learning_rate": 1e-2, "seed": 7}
+
+
+def distil(
+    student, pictures, scores, *, epochs, batch, learning_rate, seed, on_epoch=lambda *_: None
+):
+    """Balanced epochs by logits, as the student of a sketch is taught."""
+    given = torch.from_numpy(scores)
+    loop = NetworkTraining(
+        student, nn.Identity(), epochs=epochs, learning_rate=learning_rate, seed=seed
+    )
+    loss = by_logits(fitting_temperature(given))
+    for epoch in range(epochs):
+        loop.distil(pictures, given, batch, loss, balanced=True)
+        on_epoch(epoch + 1, epochs)
 
 
 def taught(pictures, scores, **numbers):
@@ -63,14 +82,14 @@ def test_a_student_learns_its_teacher(pictures, scores):
 
 def test_the_loss_falls(pictures, scores, monkeypatch):
     losses = []
-    honest = distillation.F.kl_div
+    honest = training.F.kl_div
 
     def noted(*given, **named):
         loss = honest(*given, **named)
         losses.append(loss.item())
         return loss
 
-    monkeypatch.setattr(distillation.F, "kl_div", noted)
+    monkeypatch.setattr(training.F, "kl_div", noted)
     taught(pictures, scores, epochs=4)
     assert len(losses) == 4 * 30
     assert np.mean(losses[-30:]) < np.mean(losses[:30]) / 2
@@ -101,7 +120,7 @@ def test_an_offset_of_all_scores_means_nothing(pictures, scores):
 def test_a_loss_that_is_no_number_is_named(pictures, scores):
     with pytest.raises(BadInput, match="not a number") as caught:
         taught(pictures, np.where(scores > 60, np.nan, scores).astype(np.float32))
-    assert caught.value.where == "student, epoch 0"
+    assert caught.value.where == "epoch 1"
     with pytest.raises(BadInput, match="not a number") as caught:
         taught(pictures, scores, learning_rate=1e30)
     assert "learning rate" in caught.value.remedy
@@ -113,9 +132,9 @@ def test_fewer_pictures_than_a_batch(pictures, scores):
 
 
 def test_rare_classes_are_shown_more_often():
-    chances = distillation._balanced(np.array([0] * 90 + [1] * 10))
+    chances = balanced_chances(np.array([0] * 90 + [1] * 10))
     assert chances.sum() == pytest.approx(1)
     assert chances[:90].sum() == pytest.approx(0.5)
     # But not without end: one picture in ten thousand is not half of what is seen.
-    alone = distillation._balanced(np.array([0] * 9999 + [1]))
+    alone = balanced_chances(np.array([0] * 9999 + [1]))
     assert alone[-1] < 0.01

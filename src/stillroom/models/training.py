@@ -1,7 +1,7 @@
-"""The stages of a student's training: hints, self learning, distillation (RONA, Algorithm 1).
+"""The training of a network: hints, self learning, distillation, one epoch per call.
 
-Each call is one epoch. All of it is post-processing: pictures, labels, hints and scores are public
-or sanitised before they come here.
+Hinton et al. 2015 and RONA (Wang et al. 2019), Algorithm 1. Teachers and students, private and
+public ones, share this loop: AdamW with one cycle of the learning rate over all epochs.
 """
 
 from __future__ import annotations
@@ -10,19 +10,25 @@ import math
 from collections.abc import Callable
 from itertools import chain
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from stillroom.errors import BadInput
-from stillroom.randomness import order
+from stillroom.randomness import order, uniforms
 
 WEIGHT_DECAY = 1e-3
 LOGIT_SHARE = 0.1
 WARM_UP, LOWEST = 0.3, 0.02
+RAREST = 20.0
+"""A class the records hardly show is seen at most this much more often than it appears."""
+
+Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-def softened(temperature: float) -> Callable[[Tensor, Tensor], Tensor]:
+def softened(temperature: float) -> Loss:
     """Cross-entropy between softened probabilities (eq. 4 of RONA)."""
 
     def loss(guess: Tensor, scores: Tensor) -> Tensor:
@@ -32,7 +38,7 @@ def softened(temperature: float) -> Callable[[Tensor, Tensor], Tensor]:
     return loss
 
 
-def by_logits(temperature: float, share: float = LOGIT_SHARE) -> Callable[[Tensor, Tensor], Tensor]:
+def by_logits(temperature: float, share: float = LOGIT_SHARE) -> Loss:
     """Divergence of softened probabilities, and the squared distance of centred logits.
 
     A softmax hides classes that a picture hardly shows; its logits still tell how they rank. A
@@ -48,11 +54,19 @@ def by_logits(temperature: float, share: float = LOGIT_SHARE) -> Callable[[Tenso
     return loss
 
 
-class Stages:
+def fitting_temperature(scores: Tensor) -> float:
+    """Half the spread of the teacher's centred logits: for `by_logits` where none is given."""
+    centred = scores - scores.mean(1, keepdim=True)
+    return max(float(centred.std()) / 2, 1e-3)
+
+
+class NetworkTraining:
     """A network and its optimiser: AdamW with one cycle of the learning rate over all epochs.
 
+    Guarantee: none. Where the records are public or sanitised, all of it is post-processing.
+
     Args:
-        network: trained in place, from pictures to logits.
+        network: trained in place, from pictures to logits; in eval mode after each epoch.
         pictures: from records as they are stored to pictures.
         epochs: how many epochs there will be, of all kinds together.
         learning_rate: the highest.
@@ -82,18 +96,28 @@ class Stages:
         self._epoch(x, batch, lambda seen, at: F.cross_entropy(self.network(seen), y[at]))
 
     def distil(
-        self, x: Tensor, scores: Tensor, batch: int, loss: Callable[[Tensor, Tensor], Tensor]
+        self, x: Tensor, scores: Tensor, batch: int, loss: Loss, *, balanced: bool = False
     ) -> None:
-        """An epoch of distillation: the teacher's scores, by `softened` or `by_logits`."""
-        self._epoch(x, batch, lambda seen, at: loss(self.network(seen), scores[at]))
+        """An epoch of distillation: the teacher's scores, by `softened` or `by_logits`.
+
+        Args:
+            x: the records.
+            scores: the teacher's logits, one row per record.
+            batch: records per step.
+            loss: of the student's and the teacher's logits.
+            balanced: draw records, with replacement, so that the teacher's classes come equally
+                often, as far as they appear.
+        """
+        drawn = self._balanced(scores, batch) if balanced else None
+        self._epoch(x, batch, lambda seen, at: loss(self.network(seen), scores[at]), drawn)
 
     def hint(self, x: Tensor, targets: Tensor, batch: int, guided: nn.Module) -> None:
         """An epoch of hint learning: the guided layer follows the hints (eq. 3).
 
         Args:
             x: the records.
-            targets: a hint a record.
-            batch: records a step.
+            targets: one hint per record.
+            batch: records per step.
             guided: the first blocks of the network, up to the guided layer.
         """
 
@@ -102,9 +126,18 @@ class Stages:
 
         self._epoch(x, batch, loss)
 
-    def _epoch(self, x: Tensor, batch: int, loss: Callable[[Tensor, Tensor], Tensor]) -> None:
-        places = torch.from_numpy(order(self._order_key, "stages", self._done, size=len(x)))
-        parts = torch.split(places, batch)
+    def _balanced(self, scores: Tensor, batch: int) -> npt.NDArray[np.int64]:
+        steps = max(1, len(scores) // batch)
+        drawn = uniforms(self._order_key, "distil", self._done, size=steps * batch)
+        places = np.searchsorted(np.cumsum(balanced_chances(scores.argmax(1).numpy())), drawn)
+        return np.minimum(places, len(scores) - 1)
+
+    def _epoch(
+        self, x: Tensor, batch: int, loss: Loss, places: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        if places is None:
+            places = order(self._order_key, "stages", self._done, size=len(x))
+        parts = torch.split(torch.from_numpy(places), batch)
         if len(parts[-1]) < (batch if len(parts) > 1 else 1):
             parts = parts[:-1]  # a rest of a batch, or nothing at all
         self.network.train()
@@ -113,7 +146,7 @@ class Stages:
             found = loss(self._pictures(x[at]), at)
             if not torch.isfinite(found):
                 raise BadInput(
-                    "the loss on public records is not a number",
+                    "the loss is not a number",
                     where=f"epoch {self._done + 1}",
                     why="the network would learn nothing more",
                     remedy="scale the records, or lower the learning rate",
@@ -131,3 +164,15 @@ class Stages:
         factor = max((1 + math.cos(math.pi * angle)) / 2, LOWEST)
         for group in self._optimiser.param_groups:
             group["lr"] = self._highest * factor
+
+
+def balanced_chances(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Chances with which the classes come equally often, as far as they appear.
+
+    >>> balanced_chances(np.array([0, 0, 0, 1])).round(2).tolist()
+    [0.17, 0.17, 0.17, 0.5]
+    """
+    counts = np.bincount(labels)[labels]
+    weights = np.minimum(len(labels) / counts, RAREST * len(np.unique(labels)))
+    chances: npt.NDArray[np.float64] = weights / weights.sum()
+    return chances
