@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import tomllib
 from pathlib import Path
@@ -12,8 +11,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, Field, ValidationError
 
 from stillroom.data import Split
-from stillroom.data.catalogue import KNOWN
-from stillroom.data.store import home, imported, load_parts
+from stillroom.data.loading import load_split
 from stillroom.documents import file_content
 from stillroom.errors import BadInput
 from stillroom.methods.recipe_misfits import refuse_misfits
@@ -69,51 +67,18 @@ class Recipe(Part):
 
     def split(self, folder: Path) -> Split:
         """The records the recipe names, in their parts; file names are beside the recipe."""
-        source = self.data.source
-        beside = folder / source
-        named = source in KNOWN or source in imported(home())
-        # Unlike a path's own methods, these take a name that no file can have for an absent one.
-        found = os.path.isfile(beside) or (os.path.isdir(beside) and not named)
-        roles = {"id": self.data.id_column, "person": self.data.person_column}
-        columns = {role: column for role, column in roles.items() if column}
-        parts = load_parts(
-            str(beside) if found else source,
-            _given_classes(self.data.classes),
-            labels=folder / self.data.labels if self.data.labels else None,
-            columns=columns,
+        return load_split(
+            self.data.source,
+            folder,
+            classes=self.data.classes,
+            labels=self.data.labels,
+            columns={"id": self.data.id_column, "person": self.data.person_column},
+            split=self.data.split,
+            key=self.data.key,
+            public=self.data.public,
+            test=self.data.test,
+            sensitive_classes=self.data.sensitive_classes,
         )
-        if self.data.sensitive_classes and any(part.persons for part in parts.values()):
-            raise BadInput(
-                "records of named persons cannot be kept from the public part by their class",
-                where="data.sensitive_classes",
-                why="one more such record would take its owner's others out of the public part, so "
-                "the promise for one record would not hold",
-                remedy="leave the persons out, or the sensitive classes",
-            )
-        if self.data.split == "as-given":
-            if set(parts) != {"train", "test"}:
-                raise BadInput(
-                    f"{source} has no official train and test parts",
-                    where="data.split",
-                    why="a split as given needs parts that were given",
-                    remedy='use split = "fraction"',
-                )
-            return Split.as_given(
-                parts["train"],
-                parts["test"],
-                public=self.data.public,
-                key=self.data.key,
-                sensitive_classes=self.data.sensitive_classes,
-            )
-        whole = parts.get("all") or parts["train"]
-        shares = (self.data.public, self.data.test)
-        if not self.data.sensitive_classes:
-            return Split.by_fraction(whole, self.data.key, *shares)
-        return Split.by_class(whole, self.data.key, self.data.sensitive_classes, *shares)
-
-
-def _given_classes(classes: int | list[str] | None) -> int | tuple[str, ...] | None:
-    return tuple(classes) if isinstance(classes, list) else classes
 
 
 def read(path: Path) -> tuple[Recipe, str]:
