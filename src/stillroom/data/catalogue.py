@@ -17,7 +17,7 @@ from pathlib import Path
 from stillroom.data.cifar import BATCHES, THINGS, read_cifar
 from stillroom.data.clients import Fetched, fetch_cifar, fetch_fashion, fetch_mnist
 from stillroom.data.dataset import Dataset
-from stillroom.data.files import CHUNK, opened
+from stillroom.data.files import opened
 from stillroom.data.readers import DIGITS, Classes, read_idx
 from stillroom.errors import BadInput
 
@@ -147,14 +147,11 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 
 def _content_sum(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
         with opened(path) as stream:
-            while chunk := stream.read(CHUNK):
-                digest.update(chunk)
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     except BadInput:
         return ""
-    return digest.hexdigest()
 
 
 def _check(known: Known, fetched: Fetched) -> None:

@@ -155,7 +155,7 @@ class Split:
                 where="public, test",
                 remedy="let the two shares add up to less than 1",
             )
-        return cls._assign(dataset, key, free, measured, withheld=frozenset())
+        return cls.by_class(dataset, key, (), free, measured)
 
     @classmethod
     def by_class(
@@ -196,7 +196,17 @@ class Split:
         named = [number_of[name] for name in sensitive_classes]
         rows = np.flatnonzero(np.isin(dataset.y, named))
         withheld = frozenset(dataset.units[row] for row in rows)
-        return cls._assign(dataset, key, *_shares(public, test), withheld=withheld)
+        free, measured = _shares(public, test)
+        places = _places(SPLIT, key, dataset.units)
+        tested = np.array([place < measured * WHOLE for place in places])
+        shown = np.array(
+            [
+                place < (measured + free) * WHOLE and unit not in withheld
+                for place, unit in zip(places, dataset.units, strict=True)
+            ]
+        )
+        chosen = (shown & ~tested, ~shown & ~tested, tested)
+        return cls(*(dataset.select(mask) for mask in chosen))
 
     @classmethod
     def as_given(
@@ -247,27 +257,6 @@ class Split:
             return cls(train.select([]), train, measured)
         open_or_not = cls.by_class(train, key, sensitive_classes, public=share, test=0)
         return cls(open_or_not.public, open_or_not.sensitive, measured)
-
-    @classmethod
-    def _assign(
-        cls,
-        dataset: Dataset,
-        key: str,
-        free: Fraction,
-        measured: Fraction,
-        withheld: frozenset[str],
-    ) -> Split:
-        places = _places(SPLIT, key, dataset.units)
-        test = np.array([place < measured * WHOLE for place in places])
-        public = np.array(
-            [
-                place < (measured + free) * WHOLE and unit not in withheld
-                for place, unit in zip(places, dataset.units, strict=True)
-            ]
-        )
-        return cls(
-            dataset.select(public & ~test), dataset.select(~public & ~test), dataset.select(test)
-        )
 
 
 def shards(ids: Sequence[str], count: int, key: str) -> npt.NDArray[np.int64]:
