@@ -5,6 +5,10 @@ Messages never carry sensitive values: they name files, fields and positions, no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
 
 class StillroomError(Exception):
     """The root of every error this package raises on purpose.
@@ -26,9 +30,9 @@ class StillroomError(Exception):
         self.where = where
         self.why = why
         self.remedy = remedy
-        super().__init__(self._sentence())
+        super().__init__(what)
 
-    def _sentence(self) -> str:
+    def __str__(self) -> str:
         parts = [self.what + (f" [{self.where}]" if self.where else "")]
         if self.why:
             parts.append(f"Why it matters: {self.why}")
@@ -37,13 +41,25 @@ class StillroomError(Exception):
         return ". ".join(part.rstrip(".") for part in parts) + "."
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.what, self.where, self.why, self.remedy)
+        rest = {"where": self.where, "why": self.why, "remedy": self.remedy}
+        return partial(type(self), self.what, **rest), ()
 
 
-def _rebuild(
-    kind: type[StillroomError], what: str, where: str, why: str, remedy: str
-) -> StillroomError:
-    return kind(what, where=where, why=why, remedy=remedy)
+@contextmanager
+def located(where: object) -> Iterator[None]:
+    """Say where an error inside the block happened, if it does not say so itself.
+
+    >>> with located("scans.npz"):
+    ...     raise BadInput("there are no records")
+    Traceback (most recent call last):
+        ...
+    stillroom.errors.BadInput: there are no records [scans.npz].
+    """
+    try:
+        yield
+    except StillroomError as error:
+        error.where = error.where or str(where)
+        raise
 
 
 class BadInput(StillroomError):

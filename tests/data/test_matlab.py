@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -57,3 +58,15 @@ def test_the_other_byte_order() -> None:
 def test_what_is_no_array_of_real_numbers(value: object) -> None:
     with pytest.raises((ValueError, KeyError)):
         mat_arrays(saved(X=value), ("X",))
+
+
+def test_no_changed_byte_ends_the_process_or_takes_memory() -> None:
+    whole = saved(X=np.zeros((2, 2, 3, 2), dtype=np.uint8), y=[[10], [1]])
+    for place in range(128, len(whole)):
+        for byte in (0, 1, 7, 8, 14, 15, 0x7F, 0x80, 0xFF):
+            content = whole[:place] + bytes([byte]) + whole[place + 1 :]
+            try:
+                read = mat_arrays(content, ("X", "y"))
+            except (ValueError, KeyError, struct.error, zlib.error):
+                continue
+            assert sum(array.nbytes for array in read.values()) <= len(whole)

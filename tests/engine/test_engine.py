@@ -185,7 +185,7 @@ def test_another_plan_is_refused(damage, tmp_path):
 def test_results_are_for_their_owner_only_and_no_draft_stays(tmp_path):
     folder = tmp_path / "r"
     folder.mkdir(mode=0o700)
-    (folder / "teacher-000.safetensors.draft").write_bytes(b"left by a crash")
+    (folder / ".teacher-000.safetensors.999999999.draft").write_bytes(b"left by a crash")
     run_all(tasks.refuse, units(1), engine=SERIAL, folder=folder, key=KEY)
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["teacher-000.safetensors", "units.json"]

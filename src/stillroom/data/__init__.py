@@ -9,6 +9,7 @@
 from stillroom.data.cifar import read_cifar
 from stillroom.data.dataset import Dataset
 from stillroom.data.folders import read_folder
+from stillroom.data.parts import About, Parts
 from stillroom.data.pictures import read_images, read_svhn
 from stillroom.data.public import PublicPictures
 from stillroom.data.readers import digits, read_csv, read_idx, read_npz
@@ -16,7 +17,9 @@ from stillroom.data.split import Split, shards
 from stillroom.data.store import load
 
 __all__ = [
+    "About",
     "Dataset",
+    "Parts",
     "PublicPictures",
     "Split",
     "digits",

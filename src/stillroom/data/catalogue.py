@@ -17,7 +17,7 @@ from pathlib import Path
 from stillroom.data.cifar import BATCHES, THINGS, read_cifar
 from stillroom.data.clients import Fetched, fetch_cifar, fetch_fashion, fetch_mnist
 from stillroom.data.dataset import Dataset
-from stillroom.data.files import CHUNK, opened
+from stillroom.data.files import opened
 from stillroom.data.readers import DIGITS, Classes, read_idx
 from stillroom.errors import BadInput
 
@@ -91,15 +91,20 @@ def obtain(name: str, home: Path) -> dict[str, tuple[Path, ...]]:
     try:
         with tempfile.TemporaryDirectory(prefix="stillroom-") as work:
             fetched = known.fetch(Path(work), known.sums)
-        _check(known, fetched)
+        brought = {file: hashlib.sha256(fetched.get(file, b"")).hexdigest() for file in known.sums}
+        if brought != known.sums:
+            raise BadInput(
+                f"what {known.client} brought is not the published data set",
+                why="figures from altered data compare with nothing",
+                remedy="try again later",
+            )
     except BadInput as fault:
         by_hand = (
             f"place the official files ({', '.join(known.sums)}, plain or .gz) in {target}, "
             "or import other files with `stillroom data import FILE`"
         )
-        raise BadInput(
-            fault.what, where=name, why=fault.why, remedy=f"{fault.remedy}; or {by_hand}"
-        ) from None
+        fault.where, fault.remedy = name, f"{fault.remedy}; or {by_hand}"
+        raise
     with fresh_folder(target) as folder:
         for file in known.sums:
             (folder / file).write_bytes(fetched[file])
@@ -147,24 +152,11 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 
 def _content_sum(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
         with opened(path) as stream:
-            while chunk := stream.read(CHUNK):
-                digest.update(chunk)
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     except BadInput:
         return ""
-    return digest.hexdigest()
-
-
-def _check(known: Known, fetched: Fetched) -> None:
-    brought = {file: hashlib.sha256(fetched.get(file, b"")).hexdigest() for file in known.sums}
-    if brought != dict(known.sums):
-        raise BadInput(
-            f"what {known.client} brought is not the published data set",
-            why="figures from altered data compare with nothing",
-            remedy="try again later",
-        )
 
 
 def _read_idx_pair(files: Sequence[Path], classes: Classes) -> Dataset:

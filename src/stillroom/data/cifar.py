@@ -16,18 +16,7 @@ from stillroom.data.files import CIFAR_RECORD, file_kind, opened
 from stillroom.data.readers import Classes
 from stillroom.errors import BadInput
 
-THINGS = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 BATCHES = {
     "train": tuple(f"data_batch_{number}" for number in range(1, 6)),
     "test": ("test_batch",),

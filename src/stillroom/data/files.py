@@ -62,18 +62,14 @@ def file_kind(path: str | Path) -> str:
             return "csv"
         stream.seek(0)
         header = idx_header(stream)
-        length = len(start) if header is None else 4 + 4 * len(header[1])
-        stream.seek(length)
-        while chunk := stream.read(CHUNK):
-            length += len(chunk)
+        length = stream.seek(0, io.SEEK_END)
+        stream.refuse_more(length)
+    if header is None:
+        return "csv" if start[:1] == b"\t" and length % CIFAR_RECORD else "cifar-bin"
+    dtype, shape = header
     # The first record of a CIFAR-10 batch may by chance read like the header of an IDX file.
-    if header is not None and length == _idx_length(*header):
-        return "idx"
-    if length % CIFAR_RECORD == 0:
-        return "cifar-bin"
-    if header is not None:
-        return "idx"
-    return "csv" if start[:1] == b"\t" else "cifar-bin"
+    told = 4 + 4 * len(shape) + math.prod(shape) * dtype.itemsize
+    return "idx" if length == told or length % CIFAR_RECORD else "cifar-bin"
 
 
 def idx_header(stream: IO[bytes]) -> tuple[np.dtype[Any], list[int]] | None:
@@ -84,10 +80,6 @@ def idx_header(stream: IO[bytes]) -> tuple[np.dtype[Any], list[int]] | None:
         return None
     sizes = stream.read(4 * magic[3]).ljust(4 * magic[3], b"\0")
     return np.dtype(IDX_TYPES[magic[2]]), [int(n) for n in np.frombuffer(sizes, dtype=">u4")]
-
-
-def _idx_length(dtype: np.dtype[Any], shape: list[int]) -> int:
-    return 4 + 4 * len(shape) + math.prod(shape) * dtype.itemsize
 
 
 class Content(io.BufferedReader):
@@ -150,9 +142,6 @@ class _Counted(io.RawIOBase):
                 pass
             offset, whence = self._place + offset, io.SEEK_SET
         self._place = self._unpacked.seek(offset, whence)
-        return self._place
-
-    def tell(self) -> int:
         return self._place
 
 

@@ -7,6 +7,7 @@ other. So a split or a shard never moves one record because another came or went
 
 from __future__ import annotations
 
+import copy
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.dataset import Dataset, numbered_together
+from stillroom.data.parts import About, Parts
 from stillroom.errors import BadInput
+from stillroom.vocabulary import Sealed
 
 Share = int | float | str | Fraction
 """A part of the whole, meant as written: 0.4 and "2/5" are both exactly two fifths."""
@@ -79,6 +82,53 @@ class Split:
                         remedy=f"keep each {kind} in one part only",
                     )
 
+    def sealed(self, test_is_public: bool) -> Parts:
+        """The parts as methods get them: the sensitive one sealed, the test one unless public.
+
+        Args:
+            test_is_public: whether the recipe declares the test part public.
+
+        >>> from stillroom.data import digits
+        >>> parts = Split.by_fraction(digits(), key="an example").sealed(test_is_public=True)
+        >>> parts.sensitive, parts.test
+        (Sealed(<hidden>), Dataset('digits', shape=(8, 8), classes=10))
+        >>> parts.about.shape, parts.about.names_persons
+        ((8, 8), False)
+        """
+        test = self.test if test_is_public else Sealed(self.test)
+        return Parts(self.public, Sealed(self.sensitive), test, About.of(self.sensitive))
+
+    def members(self, mask: npt.ArrayLike) -> Split:
+        """The same split with only some of the sensitive records, under their old ids.
+
+        For shadow models of an audit, which need it hundreds of times: nothing is read, hashed or
+        compared again.
+
+        Args:
+            mask: one truth value per sensitive record.
+
+        Raises:
+            BadInput: it is no such mask.
+
+        >>> from stillroom.data import digits
+        >>> split = Split.by_fraction(digits(), key="an example")
+        >>> half = split.members(np.arange(len(split.sensitive)) % 2 == 0)
+        >>> len(half.sensitive) == (len(split.sensitive) + 1) // 2, half.test is split.test
+        (True, True)
+        """
+        chosen = np.asarray(mask)
+        if chosen.dtype != bool or chosen.shape != (len(self.sensitive),):
+            raise BadInput(
+                "a mask of members must have one truth value per sensitive record",
+                where="mask",
+                why="numbers would be taken for positions, and other records would be kept",
+                remedy="give an array of booleans as long as the sensitive part",
+            )
+        # Parts of disjoint parts are disjoint, so the checks of a new split are not repeated.
+        kept = copy.copy(self)
+        object.__setattr__(kept, "sensitive", self.sensitive.select(chosen))
+        return kept
+
     @classmethod
     def by_fraction(
         cls,
@@ -105,7 +155,7 @@ class Split:
                 where="public, test",
                 remedy="let the two shares add up to less than 1",
             )
-        return cls._assign(dataset, key, free, measured, withheld=frozenset())
+        return cls.by_class(dataset, key, (), free, measured)
 
     @classmethod
     def by_class(
@@ -146,7 +196,17 @@ class Split:
         named = [number_of[name] for name in sensitive_classes]
         rows = np.flatnonzero(np.isin(dataset.y, named))
         withheld = frozenset(dataset.units[row] for row in rows)
-        return cls._assign(dataset, key, *_shares(public, test), withheld=withheld)
+        free, measured = _shares(public, test)
+        places = _places(SPLIT, key, dataset.units)
+        tested = np.array([place < measured * WHOLE for place in places])
+        shown = np.array(
+            [
+                place < (measured + free) * WHOLE and unit not in withheld
+                for place, unit in zip(places, dataset.units, strict=True)
+            ]
+        )
+        chosen = (shown & ~tested, ~shown & ~tested, tested)
+        return cls(*(dataset.select(mask) for mask in chosen))
 
     @classmethod
     def as_given(
@@ -197,27 +257,6 @@ class Split:
             return cls(train.select([]), train, measured)
         open_or_not = cls.by_class(train, key, sensitive_classes, public=share, test=0)
         return cls(open_or_not.public, open_or_not.sensitive, measured)
-
-    @classmethod
-    def _assign(
-        cls,
-        dataset: Dataset,
-        key: str,
-        free: Fraction,
-        measured: Fraction,
-        withheld: frozenset[str],
-    ) -> Split:
-        places = _places(SPLIT, key, dataset.units)
-        test = np.array([place < measured * WHOLE for place in places])
-        public = np.array(
-            [
-                place < (measured + free) * WHOLE and unit not in withheld
-                for place, unit in zip(places, dataset.units, strict=True)
-            ]
-        )
-        return cls(
-            dataset.select(public & ~test), dataset.select(~public & ~test), dataset.select(test)
-        )
 
 
 def shards(ids: Sequence[str], count: int, key: str) -> npt.NDArray[np.int64]:

@@ -19,14 +19,7 @@ from stillroom.data.dataset import Dataset, class_names, numbered_together
 from stillroom.data.files import MOST_CONTENT, file_kind
 from stillroom.data.folders import WHOLE, read_folder
 from stillroom.data.pictures import read_svhn
-from stillroom.data.readers import (
-    Classes,
-    digits,
-    npz_parts,
-    read_csv,
-    read_idx,
-    read_npz,
-)
+from stillroom.data.readers import Classes, digits, npz_parts, read_csv, read_idx, read_npz
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput
 
@@ -94,11 +87,7 @@ def save(
         )
     with fresh_folder(target) as folder:
         for part, dataset in parts.items():
-            arrays: dict[str, Any] = {
-                "x": dataset.x,
-                "y": dataset.y,
-                "ids": np.array(dataset.ids),
-            }
+            arrays: dict[str, Any] = {"x": dataset.x, "y": dataset.y, "ids": np.array(dataset.ids)}
             if dataset.persons is not None:
                 arrays["persons"] = np.array(dataset.persons)
             # Compressed, a large one could look like a file that is made to fill the memory.

@@ -108,10 +108,8 @@ def _run_one(task: Task, position: int, unit: Unit) -> tuple[int, Result]:
         try:
             result = task(unit.payload)
         except StillroomError as error:
-            where = f"{unit.name}: {error.where}" if error.where else unit.name
-            raise type(error)(
-                error.what, where=where, why=error.why, remedy=error.remedy
-            ) from error
+            error.where = f"{unit.name}: {error.where}" if error.where else unit.name
+            raise
         return position, checked(result, unit.name)
 
 

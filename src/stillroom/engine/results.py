@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.durable import sweep, write_whole
 from stillroom.errors import BadInput
 
 Result = dict[str, npt.NDArray[Any]]
@@ -68,13 +68,14 @@ class Store:
                 remedy="go on with the old plan, use another folder, or remove this one",
             )
         if not plan.exists():
-            _write(plan, json.dumps({"key": key}).encode())
+            write_whole(plan, json.dumps({"key": key}).encode())
 
     def save(self, name: str, arrays: Result) -> None:
         from safetensors.numpy import save
 
-        marks = {"key": self._key, "unit": name, "sha256": _digest(arrays)}
-        _write(self._folder / f"{name}.safetensors", save(arrays, marks))
+        path = self._folder / f"{name}.safetensors"
+        write_whole(path, save(arrays, self._marks(name, arrays)))
+        sweep(path)
 
     def load(self, name: str) -> Result | None:
         """The unit's result; None if there is none, or a damaged one."""
@@ -86,24 +87,11 @@ class Store:
                 marks = file.metadata()
         except (OSError, SafetensorError):
             return None
-        whole = {"key": self._key, "unit": name, "sha256": _digest(arrays)}
-        return arrays if marks == whole else None
+        return arrays if marks == self._marks(name, arrays) else None
 
-
-def _digest(arrays: Result) -> str:
-    digest = hashlib.sha256()
-    for key, array in sorted(arrays.items()):
-        digest.update(json.dumps([key, array.dtype.str, array.shape]).encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """All of the file or nothing, readable by its owner only."""
-    draft = path.with_name(path.name + ".draft")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+    def _marks(self, name: str, arrays: Result) -> dict[str, str]:
+        digest = hashlib.sha256()
+        for key, array in sorted(arrays.items()):
+            digest.update(json.dumps([key, array.dtype.str, array.shape]).encode())
+            digest.update(array.tobytes())
+        return {"key": self._key, "unit": name, "sha256": digest.hexdigest()}

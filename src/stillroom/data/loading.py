@@ -1,0 +1,81 @@
+"""From the words of a recipe to a split: which records, and who may see which."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from stillroom.data.catalogue import KNOWN
+from stillroom.data.folders import WHOLE
+from stillroom.data.readers import Classes
+from stillroom.data.split import Share, Split
+from stillroom.data.store import home, imported, load_parts
+from stillroom.errors import BadInput
+
+
+def load_split(
+    source: str,
+    folder: Path,
+    *,
+    classes: Classes = None,
+    labels: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    split: str = "fraction",
+    key: str = "",
+    public: Share,
+    test: Share,
+    sensitive_classes: Sequence[str] = (),
+) -> Split:
+    """The records that a recipe names, in their parts; names of files are beside the recipe.
+
+    Args:
+        source: a file or folder beside the recipe, or a data set by name.
+        folder: where the recipe is.
+        classes: names of the classes, or how many there are; see `load`.
+        labels: the file of labels that belongs to an IDX file, beside the recipe.
+        columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
+        split: `"fraction"` or `"as-given"`, the official train and test parts.
+        key: the public split key.
+        public: the expected share that is public.
+        test: the expected share that is tested on; not used for a split as given.
+        sensitive_classes: names of classes of which nothing becomes public.
+
+    Raises:
+        BadInput: the data cannot be loaded or split in this way.
+
+    >>> load_split("digits", Path(), key="an example", public="2/5", test="1/10").sensitive
+    Dataset('digits', shape=(8, 8), classes=10)
+    """
+    beside = folder / source
+    named = source in KNOWN or source in imported(home())
+    # Unlike a path's own methods, these take a name that no file can have for an absent one.
+    found = os.path.isfile(beside) or (os.path.isdir(beside) and not named)
+    parts = load_parts(
+        str(beside) if found else source,
+        tuple(classes) if isinstance(classes, list) else classes,
+        labels=folder / labels if labels else None,
+        columns={role: column for role, column in (columns or {}).items() if column},
+    )
+    if sensitive_classes and any(part.persons for part in parts.values()):
+        raise BadInput(
+            "records of named persons cannot be kept from the public part by their class",
+            where="data.sensitive_classes",
+            why="one more such record would take its owner's others out of the public part, so "
+            "the promise for one record would not hold",
+            remedy="leave the persons out, or the sensitive classes",
+        )
+    if split == "as-given":
+        if set(parts) != {"train", "test"}:
+            raise BadInput(
+                f"{source} has no official train and test parts",
+                where="data.split",
+                why="a split as given needs parts that were given",
+                remedy='use split = "fraction"',
+            )
+        given = (parts["train"], parts["test"])
+        return Split.as_given(*given, public, key, sensitive_classes)
+    whole = parts.get(WHOLE) or parts["train"]
+    if not sensitive_classes:
+        return Split.by_fraction(whole, key, public, test)
+    return Split.by_class(whole, key, sensitive_classes, public, test)
