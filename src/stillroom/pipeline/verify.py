@@ -7,7 +7,7 @@ it is compared with, and which mechanisms were reserved how often.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import zip_longest
@@ -17,22 +17,19 @@ from typing import Any
 from stillroom.errors import DoesNotVerify, StillroomError
 from stillroom.gate import Mechanism, mechanism_from_json
 from stillroom.gate.ledger.store import canonical
-from stillroom.methods.costs import beside_learning, learning_of
-from stillroom.methods.recipe import Recipe, parse
-from stillroom.methods.terms import (
-    OF_ALL,
-    SHOWN_SAMPLES,
-    Terms,
-    stated_by,
-    terms_of,
-    unproven_by,
-)
+from stillroom.methods.base import SHOWN_SAMPLES, Plan, Terms
+from stillroom.methods.registry import method_named, parse
+from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
+from stillroom.pipeline.pricing import requests_of
+from stillroom.pipeline.run import PUBLIC_RECORDS, terms_of
+from stillroom.recipe import Recipe
 from stillroom.release import data_set
 from stillroom.release.card import card_html
 from stillroom.release.evaluation import tables_in
 from stillroom.release.files import CARD, CERTIFICATE, RECIPE, number
 from stillroom.release.manifest import does_not
 from stillroom.release.verifier import ODD, Opened, certain, open_bundle, picture_of
+from stillroom.sources import Facts, Request
 
 LEAST_OF_ASKED = Fraction(1, 2)
 """Noise is found to a thousandth of its scale, so a release costs nearly what was asked for."""
@@ -77,13 +74,14 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
     try:
         recipe = parse(bundle.contents[RECIPE].decode("utf-8"))
         paid = certificate["blocks"][0]["wishes"][0]["reserved"]
-        terms = terms_of(recipe, certificate["facts"], paid)
-        expected = _expected(recipe, terms, certificate)
+        terms, facts = terms_of(recipe, certificate["facts"], paid), _facts(certificate)
+        plan = method_named(recipe.method).plan(recipe, facts)
+        expected = _expected(recipe, plan, terms, certificate)
         for name, value in expected.items():
             if canonical(certificate[name]) != canonical(value):
                 yield name
         yield from _other_presence(recipe, terms, certificate)
-        yield from _other_draws(recipe, certificate)
+        yield from _other_draws(recipe, requests_of(recipe, plan, facts), certificate)
         yield from _other_price(recipe, certificate)
     except DoesNotVerify:
         raise
@@ -91,26 +89,36 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
         yield f"the recipe cannot be followed ({type(error).__name__})"
 
 
-def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(certificate: Mapping[str, Any]) -> Facts:
+    """What the certificate says about the data; widths are not compared."""
+    model = certificate["model"]
+    public = certificate["facts"].get(PUBLIC_RECORDS, 0)
+    return Facts(tuple(model["shape"]), tuple(model["classes"]), public, width=1)
+
+
+def _expected(
+    recipe: Recipe, plan: Plan, terms: Terms, certificate: Mapping[str, Any]
+) -> dict[str, Any]:
     """The fields of a certificate, by their path, that its recipe decides."""
     unproven = {*unproven_by(recipe), *data_set.unproven(certificate["data_set"])}
     told = {
         **stated_by(recipe),
+        "method": recipe.method,
         "purpose": recipe.purpose,
         "unproven": sorted(map(str, unproven)),
         "assumptions": {**terms.assumptions, **OF_ALL},
-        "published": terms.claim.to_json(),
+        "published": plan.claim.to_json(),
         "public_knowledge": list(terms.knowledge),
         "warnings": list(terms.warnings),
         "model": {**certificate["model"], "about": terms.about},
-        "facts": {name: certificate["facts"].get(name) for name in sorted(terms.facts)},
+        "facts": {name: certificate["facts"].get(name) for name in sorted(terms.observed)},
     }
     if recipe.data.unit == "person":
         told["facts"]["persons"] = True
     measured = certificate["evaluation"]
     if measured is not None:
         told["evaluation"] = {**measured, "protected": not recipe.data.test_is_public}
-    compared = terms.controls[: _figures_beside(recipe, certificate)]
+    compared = plan.controls[: _figures_beside(recipe, certificate)]
     accuracies = [control["accuracy"] for control in certificate["controls"]]
     told["controls"] = [
         replace(control, accuracy=accuracy).to_json()
@@ -131,32 +139,30 @@ def _other_presence(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]
     compression, samples = certificate["compression"], certificate["samples"]
     if (None if compression is None else compression["teacher"]["name"]) != terms.teacher:
         yield "compression"
-    if (0 if samples is None else samples["count"]) != (SHOWN_SAMPLES if recipe.sketch else 0):
+    if (0 if samples is None else samples["count"]) != (
+        SHOWN_SAMPLES if recipe.section("sketch") else 0
+    ):
         yield "samples"
 
 
-def _other_draws(recipe: Recipe, certificate: Mapping[str, Any]) -> Iterator[str]:
+def _other_draws(
+    recipe: Recipe, requests: Sequence[Request], certificate: Mapping[str, Any]
+) -> Iterator[str]:
     """Mechanisms and numbers of answers against those the recipe would reserve."""
-    classes, shape = len(certificate["model"]["classes"]), tuple(certificate["model"]["shape"])
-    public = certificate["facts"].get("public records")
-    fixed = recipe.mode == "as-published"
-    learning = [
-        (mechanism, count, () if fixed else _SOUGHT)
-        for mechanism, count in learning_of(recipe, classes, 1, public)(Fraction(1))
-    ]
-    beside = [wish for wishes in beside_learning(recipe, classes, shape) for wish in wishes]
-    planned = [*learning, *((mechanism, count, ()) for mechanism, count in beside)]
     drawn = [wish for block in certificate["blocks"] for wish in block["wishes"]]
-    if len(certificate["blocks"]) != 1 or len(drawn) != len(planned):
+    if len(certificate["blocks"]) != 1 or len(drawn) != len(requests):
         yield "what was reserved"
         return
-    for place, (wish, (mechanism, count, sought)) in enumerate(zip(drawn, planned, strict=True)):
-        less = place == 0 and recipe.privacy.on_exhausted == "stop" and wish["reserved"] < count
-        width = () if place >= len(learning) else ("width",)
-        if _without(mechanism_from_json(wish["mechanism"]), *sought, *width) != _without(
-            mechanism, *sought, *width
-        ) or not (wish["reserved"] == count or less):
-            yield f"what was reserved of {mechanism.name}"
+    for place, (wish, request) in enumerate(zip(drawn, requests, strict=True)):
+        stop = place == 0 and recipe.privacy.on_exhausted == "stop"
+        less = stop and wish["reserved"] < request.count
+        # A width follows from networks that are not looked at here, and changes no price.
+        free = (*(_SOUGHT if request.sought else ()), *(("width",) if request.wide else ()))
+        stated, planned = mechanism_from_json(wish["mechanism"]), request.at(Fraction(1))
+        if _without(stated, *free) != _without(planned, *free) or not (
+            wish["reserved"] == request.count or less
+        ):
+            yield f"what was reserved of {planned.name}"
 
 
 def _without(mechanism: Mechanism, *left_out: str) -> dict[str, Any]:

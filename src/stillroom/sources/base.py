@@ -86,17 +86,19 @@ class Request:
         at: the mechanism, at a scale of the noise.
         count: the most answers.
         sought: whether the scale is sought for the recipe's epsilon, or the recipe fixes it.
+        wide: whether its width is that of the facts, which follows from networks.
     """
 
     name: str
     at: Callable[[Fraction], Mechanism]
     count: int
     sought: bool = True
+    wide: bool = False
 
     @classmethod
-    def fixed(cls, name: str, mechanism: Mechanism, count: int) -> Request:
+    def fixed(cls, name: str, mechanism: Mechanism, count: int, *, wide: bool = False) -> Request:
         """A request whose noise the recipe fixes."""
-        return cls(name, lambda scale: mechanism, count, sought=False)
+        return cls(name, lambda scale: mechanism, count, sought=False, wide=wide)
 
 
 @dataclass(frozen=True)

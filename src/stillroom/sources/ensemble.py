@@ -23,6 +23,7 @@ from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.gate import UNANSWERED, GaussianAnswers, Passage
 from stillroom.private import Ensemble, Hints
+from stillroom.private.ensemble import Rows
 from stillroom.public.bounds import shrunk
 from stillroom.public.noisy_votes import posterior, vote_shares
 from stillroom.recipe import Recipe
@@ -119,7 +120,7 @@ class EnsembleSource:
             engine=HERE,
             on_done=progress.step,
         )
-        return PreparedEnsemble(section, ensemble, party.name, public, ask)
+        return PreparedEnsemble(section, ensemble, features.rows, party.name, public, ask)
 
 
 class PreparedEnsemble:
@@ -128,24 +129,31 @@ class PreparedEnsemble:
     Args:
         section: the numbers.
         ensemble: the teachers.
+        rows: their features.
         party: whose they are.
         public: labelled records for the bound of hints.
         ask: the shape of a hint.
     """
 
     def __init__(
-        self, section: TeachersSection, ensemble: Ensemble, party: str, public: PublicSide, ask: Ask
+        self,
+        section: TeachersSection,
+        ensemble: Ensemble,
+        rows: Rows,
+        party: str,
+        public: PublicSide,
+        ask: Ask,
     ) -> None:
         self.width = 1 if ask.hint_shape is None else prod(ask.hint_shape)
-        self._made = (section, ensemble, public)
+        self._made = (section, ensemble, rows, public)
         self._party = party
 
     def open(self, passages: Passages, progress: Progress) -> PaidEnsemble:
         """The teachers behind their passages."""
-        section, ensemble, public = self._made
+        section, ensemble, rows, public = self._made
         del self._made  # the answers let go of the teachers after the last one
         own = passages[self._party]
-        return PaidEnsemble(section, ensemble, own[VOTES], own.get(HINTS), public)
+        return PaidEnsemble(section, ensemble, own[VOTES], own.get(HINTS), public, rows)
 
 
 class PaidEnsemble:
@@ -165,6 +173,7 @@ class PaidEnsemble:
         votes: the passage of its votes; it may hold fewer answers than planned.
         hints: the passage of its hints, where there are some.
         public: labelled records for the bound of hints.
+        rows: the teachers' features; pixels when left out.
         chunk: queries per question.
     """
 
@@ -178,9 +187,11 @@ class PaidEnsemble:
         votes: Passage,
         hints: Passage | None,
         public: PublicSide,
+        rows: Rows | None = None,
         chunk: int = CHUNK,
     ) -> None:
         self._section, self._public, self._chunk = section, public, chunk
+        self._rows = rows
         self._ensemble: Ensemble | None = ensemble
         self._plan = asdict(ensemble.plan)
         self._classes = ensemble.classes
@@ -270,7 +281,7 @@ class PaidEnsemble:
             hints,
             classes=self._classes,
             steps=HINT_STEPS,
-            rows=self._teachers.rows,
+            rows=self._rows,
         )
 
         def question(part: slice) -> bytes:

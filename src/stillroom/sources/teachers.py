@@ -107,7 +107,7 @@ class TeachersSection(Section):
             return GaussianAnswers(least_sigma(sigma), hint_width, squared, unit)
 
         asked = [Request(VOTES, lambda scale: self._votes(scale, classes, unit), self.questions)]
-        return [*asked, Request(HINTS, hints, self.hints)] if self.hints else asked
+        return [*asked, Request(HINTS, hints, self.hints, wide=True)] if self.hints else asked
 
     def _votes(self, scale: Fraction, classes: int, unit: Unit) -> Mechanism:
         for_votes, _ = self.squared_mus(scale)

@@ -73,10 +73,10 @@ class Trained:
         """The gradient sums, and the sketch's."""
         training, width = _training(recipe), facts.width or NOMINAL_WIDTH
         unit = recipe.data.pair.unit
-        return [
-            Request(STEPS, lambda scale: training.mechanism(width, scale, unit), training.steps),
-            *sketch_requests(recipe, facts),
-        ]
+        sums = Request(
+            STEPS, lambda scale: training.mechanism(width, scale, unit), training.steps, wide=True
+        )
+        return [sums, *sketch_requests(recipe, facts)]
 
     def terms(self, recipe: Recipe, observed: Observed, paid: int) -> SourceTerms:
         """What a training says of itself."""

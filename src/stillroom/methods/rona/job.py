@@ -25,6 +25,7 @@ from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Progress, PublicSide
 from stillroom.sources.base import Passages
 from stillroom.sources.ensemble import PaidEnsemble
+from stillroom.sources.plain import PlainSection
 from stillroom.sources.teachers import VOTES
 from stillroom.sources.trained import TrainedAnswers
 from stillroom.vocabulary import Sealed
@@ -129,8 +130,7 @@ class RonaJob:
         return self.recipe.source != "trained" or features or self.part.hint_epochs > 0
 
     def _teacher_training(self, data: Dataset) -> object:
-        plain = self.recipe.plain
-        epochs = 6 if plain is None else plain.epochs
+        epochs = (self.recipe.plain or PlainSection()).epochs
         return self.public.training(self.recipe.teacher_network, data, epochs)
 
     @property

@@ -91,7 +91,12 @@ class PublishedPlan:
         outputs = self.calls(public) - hints
         stages = {OUTPUTS: (classes, outputs), HINTS: (hint_width, hints)}
         requests = [
-            Request.fixed(name, self._mechanism(name, self.rona.batch * width, unit), count)
+            Request.fixed(
+                name,
+                self._mechanism(name, self.rona.batch * width, unit),
+                count,
+                wide=name == HINTS,
+            )
             for name, (width, count) in stages.items()
             if count
         ]
