@@ -22,7 +22,7 @@ def card(
     Example: stillroom card digits-model -o card.html
     """
     from stillroom.errors import BadInput
-    from stillroom.methods.verify import new_card
+    from stillroom.pipeline.verify import new_card
 
     page = new_card(folder)
     place = output or folder.resolve().with_name(f"{folder.resolve().name}.card.html")

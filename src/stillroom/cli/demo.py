@@ -17,7 +17,7 @@ source = "digits"
 key = "demo"
 test = "1/5"
 test_is_public = true    # measured exactly; the certificate lists it as unprotected
-public_size = 1440
+declared_size = 1440
 
 [features]
 name = "edges"

@@ -25,8 +25,8 @@ def explain(
     Example: stillroom recipe explain examples/direct.toml
     """
     from stillroom.cli.printing import print_json, table
-    from stillroom.methods.recipe import explain as lines_of
-    from stillroom.methods.recipe import read
+    from stillroom.methods.registry import read
+    from stillroom.recipe.reading import explain as lines_of
 
     lines = lines_of(read(recipe)[0])
     if json:

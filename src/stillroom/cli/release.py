@@ -88,21 +88,25 @@ def follow(
         TimeRemainingColumn,
     )
 
-    from stillroom.methods.road import release as follow_road
+    from stillroom.pipeline.release import release as run_pipeline
+    from stillroom.sources import Progress as Told
     from stillroom.vocabulary import Budget
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = Console(stderr=True)
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task("reading", total=None)
-        certificate = follow_road(
+        told = Told(
+            tell=lambda line: progress.update(task, description=line),
+            step=lambda step, steps: progress.update(task, completed=step, total=steps),
+        )
+        certificate = run_pipeline(
             recipe,
             output,
             sign_with=key,
             budget=budget if isinstance(budget, Budget) else None,
             accept_infinite=accept_infinite,
-            tell=lambda line: progress.update(task, description=line),
-            on_step=lambda step, steps: progress.update(task, completed=step, total=steps),
+            progress=told,
         )
     line, measured = certificate["headline"], certificate["evaluation"]
     return {
@@ -119,38 +123,27 @@ def follow(
     }
 
 
-def _claim(recipe: Any) -> list[tuple[str, str]]:
-    """What the paper's own formula says, beside what holds."""
-    if recipe.published is None:
-        return []
-    from stillroom.methods.rona.claims import claim_of
-    from stillroom.methods.rona.plans import public_records, published_of
-
-    plan, public = published_of(recipe), public_records(recipe)
-    return [("published", claim_of(plan, public, recipe.privacy.delta))]
-
-
 def show_cost(recipe_file: Path, json: bool) -> None:
     """Print what a recipe would draw and cost, without looking at any record."""
     from collections import Counter
 
     from stillroom.cli.printing import print_json, table
     from stillroom.gate.rounding import shown
-    from stillroom.methods.costs import cost_of
-    from stillroom.methods.recipe import read
-    from stillroom.methods.road import seconds_a_step
+    from stillroom.methods.registry import method_named, read
+    from stillroom.pipeline.pricing import nominal_facts, price, seconds_per_step
     from stillroom.release.files import spelled
 
     recipe, _ = read(recipe_file)
-    cost = cost_of(recipe, classes=10)
+    cost = price(recipe)
+    claim = method_named(recipe.method).plan(recipe, nominal_facts(recipe)).claim
     sizes_matter = cost.multiplier is not None and cost.epsilon > SIZES_MATTER_FROM
     most = max(cost.epsilon, recipe.privacy.epsilon) if sizes_matter else cost.epsilon
-    linear = recipe.method == "direct"
-    a_step = seconds_a_step(recipe) if linear else None
-    seconds = None if a_step is None else float(f"{a_step * recipe.training.steps:.2g}")
+    per_step = seconds_per_step(recipe)
+    steps = None if per_step is None else per_step * recipe.section("training").steps
+    seconds = None if steps is None else float(f"{steps:.2g}")
     scale = None if cost.multiplier is None else float(cost.multiplier)
     draws: Counter[str] = Counter()
-    for mechanism, count in cost.wishes:
+    for mechanism, count in cost.wishes.values():
         draws[mechanism.name] += count
     facts = {
         "epsilon": spelled(cost.epsilon),
@@ -159,6 +152,7 @@ def show_cost(recipe_file: Path, json: bool) -> None:
         "noise_multiplier": scale,
         "draws": dict(draws),
         "seconds": seconds,
+        "published": claim.to_json(),
     }
     if json:
         print_json(facts)
@@ -175,7 +169,7 @@ def show_cost(recipe_file: Path, json: bool) -> None:
             ("noise over clip", "given by the recipe" if scale is None else f"{scale:g}"),
             *((f"draws of {name}", count) for name, count in draws.items()),
             ("seconds of steps, about", "depends on the network" if seconds is None else seconds),
-            *_claim(recipe),
+            ("published", claim.status),
         ],
     )
     if sizes_matter:

@@ -24,7 +24,7 @@ def verify(
     """
     from stillroom.cli.printing import print_json, table
     from stillroom.gate.rounding import shown
-    from stillroom.methods.verify import verify as verify_release
+    from stillroom.pipeline.verify import verify as verify_release
     from stillroom.release.files import number
 
     report = verify_release(folder, key)
