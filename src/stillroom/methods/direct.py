@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+import numpy as np
+
 from stillroom.gate import GaussianSum
 from stillroom.gate.calibration import smallest_sigma
 from stillroom.methods.plan_numbers import check_plan
@@ -162,11 +164,10 @@ def layer_of(plan: Direct, classes: int, features: int, public: PublicHelp | Non
     """The layer before its first private step; nothing sensitive is looked at."""
     assert isinstance(plan.clip, Clip)
     layer = Descent(
-        classes,
-        features,
+        np.zeros((classes, features), np.float32),
         unit=plan.clip.unit,
         divisor=plan.divisor,
-        rate=plan.learning_rate,
+        learning_rate=plan.learning_rate,
         momentum=plan.momentum,
         average_from=plan.average_from,
         public_gradient=None if public is None else public.gradient,

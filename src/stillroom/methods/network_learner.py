@@ -22,11 +22,11 @@ from stillroom.methods.own_network import refuse_unexportable
 from stillroom.methods.recipe import Recipe
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.models.augmentation import Augment
-from stillroom.models.flat import Flat, flatten, trainable, unflatten
+from stillroom.models.flat_weights import Flat, flatten, trainable, unflatten
 from stillroom.models.training import NetworkTraining
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords, guesses
-from stillroom.public.network_descent import NetworkDescent
+from stillroom.public import Descent
 from stillroom.release.model import ReleasedModel
 from stillroom.release.torch_model import TorchModel
 from stillroom.vocabulary import Integers, OpenGate
@@ -130,11 +130,11 @@ class NetworkLearner:
         clip = plan.clip
         assert isinstance(clip, NetworkClip)
         self._steps = 0
-        self._layer = NetworkDescent(
+        self._layer = Descent(
             self._start,
             unit=clip.unit,
             divisor=plan.divisor,
-            rate=part.learning_rate,
+            learning_rate=part.learning_rate,
             momentum=part.momentum,
             ema=part.ema,
             public_gradient=None if self._public is None else self._public_gradient,

@@ -10,8 +10,8 @@ from stillroom.gate import ConfidentVotes, GaussianAnswers, Mechanism
 from stillroom.gate.accounting import ROUNDING_VARIANCE
 from stillroom.methods.plan_numbers import check_plan, least_sigma
 from stillroom.private import EnsemblePlan
-from stillroom.private.grids import MOST_STEPS
 from stillroom.private.hints import MOST_HINT_STEPS, MOST_HINT_WIDTH
+from stillroom.private.quantise import MOST_STEPS
 from stillroom.vocabulary import Unit
 
 """Noise is rounded up to thousandths of a grid unit."""

@@ -30,7 +30,7 @@ from stillroom.methods.rona.road import Progress, RonaWay, Tell
 from stillroom.methods.rona.terms import rounds_paid, votes_a_round
 from stillroom.private import Ensemble, Hints
 from stillroom.private.ensemble import Rows
-from stillroom.public.groups import group
+from stillroom.public.query_groups import group
 from stillroom.public.selection import select
 from stillroom.randomness import order
 from stillroom.release.compression import report
