@@ -142,7 +142,9 @@ def test_numbers_out_of_range(numbers):
 
 
 def test_averaging_is_of_the_last_weights():
-    layer = Descent(1, 1, unit=1.0, divisor=1.0, rate=1.0, momentum=0.0, average_from=1)
+    layer = Descent(
+        np.zeros((1, 1), np.float32), unit=1.0, divisor=1.0, learning_rate=1.0, average_from=1
+    )
     for _ in range(3):
         layer.step(Sanitised(np.array([[1]]), ()))
     assert layer.weights.tolist() == [[-3.0]]

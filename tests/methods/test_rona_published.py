@@ -17,7 +17,7 @@ from stillroom.gate.ledger import verify
 from stillroom.methods.rona import published as rona_published
 from stillroom.methods.rona import published_stage as rona_published_stage
 from stillroom.methods.rona.published import Published, Taught, hint_width, train
-from stillroom.models.flat import flatten
+from stillroom.models.flat_weights import flatten
 from stillroom.models.training import NetworkTraining
 from stillroom.private.plain import PlainTeacher
 from stillroom.randomness import seeded_torch

@@ -18,7 +18,7 @@ from stillroom.data import Dataset, digits
 from stillroom.engine import Engine
 from stillroom.features import FEATURES
 from stillroom.features.basis import Basis
-from stillroom.models.flat import flatten
+from stillroom.models.flat_weights import flatten
 from stillroom.private import (
     Clip,
     Ensemble,

@@ -131,12 +131,14 @@ def positional_shards(patch):
 
 def not_clipped_again(patch):
     """K4: what is left after a public centre is subtracted keeps its length."""
-    honest = sketch._clipped
+    honest = sketch.clip_to_ball
 
     def once(rows, steps):
-        return rows if steps == makers.SKETCH.residual_steps else honest(rows, steps)
+        return (
+            rows.astype(np.int64) if steps == makers.SKETCH.residual_steps else honest(rows, steps)
+        )
 
-    patch.setattr(sketch, "_clipped", once)
+    patch.setattr(sketch, "clip_to_ball", once)
 
 
 def half_the_noise_needed(patch):

@@ -16,7 +16,7 @@ from stillroom.gate.accounting import price
 from stillroom.gate.events import GaussianEvent
 from stillroom.private import answers
 from stillroom.private.answers import Answers, neighbours
-from stillroom.private.grids import softmax
+from stillroom.private.quantise import softmax
 from stillroom.vocabulary import RECORD, Norm, Pair, Sensitivity, Unit
 
 WILD = [0.0, -0.0, 1.0, -3.5, 1e-300, 88.0, 1e30, -1e308, 1e308, np.inf, -np.inf, np.nan]

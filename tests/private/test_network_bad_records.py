@@ -12,7 +12,7 @@ from torch import nn
 
 from stillroom.errors import BadInput
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger
-from stillroom.models.flat import flatten
+from stillroom.models.flat_weights import flatten
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.network_gradients import LayerByLayer, NetworkGradients
 from stillroom.private.networks import NetworkRecords, guesses

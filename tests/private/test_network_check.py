@@ -12,7 +12,7 @@ from torch import nn
 
 from stillroom.errors import BadInput
 from stillroom.models.augmentation import Augment
-from stillroom.models.flat import flatten
+from stillroom.models.flat_weights import flatten
 from stillroom.private import network_check, networks
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords

@@ -16,7 +16,7 @@ from torch import nn
 
 from private.kinks import ROWS, at_kinks
 from stillroom.models import ZOO, build
-from stillroom.models.flat import flatten
+from stillroom.models.flat_weights import flatten
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords
 from stillroom.vocabulary import SecretSample

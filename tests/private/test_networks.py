@@ -14,12 +14,12 @@ from stillroom.data import Split, digits
 from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger
 from stillroom.models.augmentation import Augment
-from stillroom.models.flat import flatten, trainable, unflatten
+from stillroom.models.flat_weights import flatten, trainable, unflatten
 from stillroom.private import networks
 from stillroom.private.network_clip import ASSUMPTIONS, NetworkClip
 from stillroom.private.network_gradients import Outer
 from stillroom.private.networks import NetworkRecords, guesses
-from stillroom.public.network_descent import NetworkDescent
+from stillroom.public import Descent
 from stillroom.vocabulary import Norm, SecretSample
 
 CLIP = NetworkClip(Fraction(1, 2))
@@ -402,8 +402,8 @@ def test_digits_at_epsilon_8(split, tmp_path):
     assert records.width == 4890
     noise = Fraction(143, 100)  # the least, to a hundredth, that fits the budget
     gate = gate_of(split, tmp_path).reserve(sums(records.width, noise, rate, clip), steps)
-    layer = NetworkDescent(
-        flatten(network), unit=clip.unit, divisor=1440 / 4, rate=2.0, momentum=0.5, ema=0.9
+    layer = Descent(
+        flatten(network), unit=clip.unit, divisor=1440 / 4, learning_rate=2.0, momentum=0.5, ema=0.9
     )
     for step in range(steps):
         secret = gate.poisson()

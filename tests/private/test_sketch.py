@@ -110,7 +110,7 @@ def test_the_bounds_are_what_the_docstrings_say():
 
 
 def test_a_forgotten_clip_is_caught(monkeypatch):
-    monkeypatch.setattr(module, "_clipped", lambda rows, steps: rows)
+    monkeypatch.setattr(module, "clip_to_ball", lambda rows, steps: rows.astype(np.int64))
     pictures, labels = pictures_of(2, 30)
     pictures[13] = EXTREMES["white"]
     assert too_long(pictures, labels, 13, public_of(2), TIGHT) == set(EACH)
@@ -118,12 +118,12 @@ def test_a_forgotten_clip_is_caught(monkeypatch):
 
 def test_a_residual_that_is_not_clipped_again_is_caught(monkeypatch):
     """K4: a record within its radius leaves its residual's once a centre is subtracted."""
-    clipped = module._clipped
+    clipped = module.clip_to_ball
 
     def once(rows, steps):
-        return clipped(rows, steps) if steps == TIGHT.radius_steps else rows
+        return clipped(rows, steps) if steps == TIGHT.radius_steps else rows.astype(np.int64)
 
-    monkeypatch.setattr(module, "_clipped", once)
+    monkeypatch.setattr(module, "clip_to_ball", once)
     pictures, labels = pictures_of(3, 30)
     assert too_long(pictures, labels, 13, public_of(3), TIGHT) == set(EACH[1:])
 
@@ -157,12 +157,12 @@ def test_a_term_does_not_depend_on_its_neighbours(seed, gone, clip):
 
 
 def test_a_record_that_sways_its_neighbours_is_caught(monkeypatch):
-    clipped = module._clipped
+    clipped = module.clip_to_ball
 
     def swayed(rows, steps):
         return clipped(rows - np.rint(rows.mean(axis=0)).astype(np.int64), steps)
 
-    monkeypatch.setattr(module, "_clipped", swayed)
+    monkeypatch.setattr(module, "clip_to_ball", swayed)
     pictures, labels = pictures_of(5, 40)
     assert company_matters(pictures, labels, 13, public_of(5), WIDE) == set(EACH)
 

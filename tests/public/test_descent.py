@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from stillroom.errors import BadInput
 from stillroom.public import Descent
 from stillroom.public.descent import softmax_gradient
 from stillroom.randomness import integers, normals
@@ -20,8 +21,8 @@ SUMS = [Sanitised(row[None], ()) for row in integers(1, "sums", size=(6, 12), be
 
 
 def layer(**named):
-    numbers = {"unit": 0.01, "divisor": 2.0, "rate": 0.5, "momentum": 0.9}
-    return Descent(3, 4, **{**numbers, **named})
+    numbers = {"unit": 0.01, "divisor": 2.0, "learning_rate": 0.5, "momentum": 0.9}
+    return Descent(np.zeros((3, 4), np.float32), **{**numbers, **named})
 
 
 def stepped(made, sums=SUMS):
@@ -61,9 +62,9 @@ def test_without_a_share_nothing_changes(average_from):
     plain = stepped(layer(average_from=average_from))
     idle = stepped(layer(average_from=average_from, public_gradient=GRADIENT, public_share=0.0))
     assert np.array_equal(plain.result(), idle.result())
-    # A share without a gradient is no share.
-    alone = stepped(layer(average_from=average_from, public_share=0.5))
-    assert np.array_equal(plain.result(), alone.result())
+    # A share without a gradient is refused.
+    with pytest.raises(BadInput):
+        layer(average_from=average_from, public_share=0.5)
     helped = stepped(layer(average_from=average_from, public_gradient=GRADIENT, public_share=0.5))
     assert not np.array_equal(plain.result(), helped.result())
 

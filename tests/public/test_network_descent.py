@@ -7,11 +7,10 @@ import pytest
 
 from stillroom.errors import BadInput
 from stillroom.public import Descent
-from stillroom.public.network_descent import NetworkDescent
 from stillroom.vocabulary import Sanitised
 
 START = np.array([1.0, -1.0, 0.0], dtype=np.float32)
-NUMBERS = {"unit": 0.5, "divisor": 2.0, "rate": 0.1}
+NUMBERS = {"unit": 0.5, "divisor": 2.0, "learning_rate": 0.1}
 
 
 def noisy(*values):
@@ -19,7 +18,7 @@ def noisy(*values):
 
 
 def test_a_step_is_against_the_mean_gradient():
-    network = NetworkDescent(START, **NUMBERS)
+    network = Descent(START, **NUMBERS)
     network.step(noisy(4, 0, -8))
     assert network.weights == pytest.approx([0.9, -1.0, 0.2])
     assert network.weights.dtype == np.float32
@@ -28,8 +27,8 @@ def test_a_step_is_against_the_mean_gradient():
 
 def test_it_is_the_linear_layers_descent_from_another_start():
     rng = np.random.default_rng(1)
-    linear = Descent(2, 3, momentum=0.7, **NUMBERS)
-    network = NetworkDescent(np.zeros(6, np.float32), momentum=0.7, **NUMBERS)
+    linear = Descent(np.zeros((2, 3), np.float32), momentum=0.7, **NUMBERS)
+    network = Descent(np.zeros(6, np.float32), momentum=0.7, **NUMBERS)
     for _ in range(9):
         sums = noisy(*rng.integers(-50, 50, 6))
         linear.step(sums)
@@ -40,7 +39,7 @@ def test_it_is_the_linear_layers_descent_from_another_start():
 
 
 def test_the_average_follows_at_its_own_pace():
-    network = NetworkDescent(START, ema=0.5, **NUMBERS)
+    network = Descent(START, ema=0.5, **NUMBERS)
     average = START.astype(np.float64)
     for step in range(1, 30):
         network.step(noisy(step, -step, 2))
@@ -58,7 +57,7 @@ def test_a_public_gradient_has_its_share():
         seen.append(weights.copy())
         return weights - 3
 
-    network = NetworkDescent(START, public_gradient=public, public_share=0.25, **NUMBERS)
+    network = Descent(START, public_gradient=public, public_share=0.25, **NUMBERS)
     network.step(noisy(4, 0, -8))
     expected = START - 0.1 * (0.75 * np.array([1.0, 0, -2.0]) + 0.25 * (START - 3))
     assert network.weights == pytest.approx(expected, rel=1e-6)
@@ -71,7 +70,7 @@ def test_public_gradients_do_not_feign_a_signal():
     A chance below 1e-6 is a false alarm in as many of all seeds; one is used.
     """
     rng = np.random.default_rng(2)
-    network = NetworkDescent(
+    network = Descent(
         np.zeros(500, np.float32), public_gradient=lambda w: w - 1, public_share=0.9, **NUMBERS
     )
     assert network.drift.chance(100.0) == 1.0
@@ -86,19 +85,18 @@ def test_public_gradients_do_not_feign_a_signal():
 @pytest.mark.parametrize(
     "numbers",
     [
-        {"start": np.zeros((2, 2), np.float32)},
         {"start": np.array([np.nan], np.float32)},
         {"unit": 0},
         {"divisor": -1},
-        {"rate": float("inf")},
+        {"learning_rate": float("inf")},
         {"momentum": 1},
         {"ema": 1.0},
         {"public_share": 0.5},
         {"public_share": 1.0, "public_gradient": lambda w: w},
-        {"public_share": 0.0, "public_gradient": lambda w: w},
+        {"ema": 0.5, "average_from": 2},
     ],
 )
 def test_numbers_out_of_range(numbers):
     with pytest.raises(BadInput) as caught:
-        NetworkDescent(**{"start": START, **NUMBERS, **numbers})
+        Descent(**{"start": START, **NUMBERS, **numbers})
     assert caught.value.where == next(iter(numbers))

@@ -17,7 +17,7 @@ from torch.random import fork_rng
 
 from stillroom.errors import BadInput
 from stillroom.extras import is_absent
-from stillroom.models.flat import trainable
+from stillroom.models.flat_weights import trainable
 from stillroom.randomness import normals, uniforms
 
 COMPANY_TOLERANCE = 1e-4

@@ -15,7 +15,7 @@ from torch import nn
 
 from stillroom.engine import Engine, Result, Unit, run_all
 from stillroom.models.augmentation import Views
-from stillroom.models.own import build
+from stillroom.models.build import build
 from stillroom.models.pictures import AsPictures
 from stillroom.models.training import NetworkTraining
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from stillroom.errors import BadInput
-from stillroom.private.grids import (
+from stillroom.private.quantise import (
     Floats,
     check_grid,
     on_grid,

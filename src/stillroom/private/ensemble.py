@@ -22,8 +22,8 @@ from stillroom.errors import BadInput
 from stillroom.features import pixels
 from stillroom.private.answers import Answers
 from stillroom.private.ensemble_plan import RIDGE, EnsemblePlan
-from stillroom.private.grids import Floats
 from stillroom.private.hints import Hints, hint_residual, hint_sensitivity, hint_steps
+from stillroom.private.quantise import Floats
 from stillroom.private.ridge import ridge_scores
 from stillroom.private.sealed import Records, opened
 from stillroom.private.shard_training import (

@@ -10,11 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
-from stillroom.private.grids import BELOW_ONE, Floats, check_grid
+from stillroom.private.quantise import (
+    MOST_BALL_STEPS,
+    MOST_TOGETHER,
+    Floats,
+    check_ball,
+    check_grid,
+    clip_to_ball,
+)
 from stillroom.vocabulary import Integers, Norm, Sensitivity, Unit
 
-MOST_HINT_STEPS, MOST_HINT_WIDTH = 1 << 24, 1 << 14
-"""Together they keep the squared norm of a residual below 2^62, in any order of summation."""
+MOST_HINT_STEPS, MOST_HINT_WIDTH = MOST_BALL_STEPS, MOST_TOGETHER
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,7 @@ class Hints:
 
     Args:
         x: public records.
-        values: the auxiliary teacher's hint of each, one row a record.
+        values: the auxiliary teacher's hint of each, one row per record.
         ridge: penalty of the map, which each teacher fits by itself.
     """
 
@@ -38,7 +44,7 @@ class Hints:
             raise BadInput(
                 "the public hints do not fit their records, or the penalty is not above 0",
                 where="hints",
-                remedy="give one finite row a public record, and a penalty such as 0.001",
+                remedy="give one finite row per public record, and a penalty such as 0.001",
             )
 
 
@@ -68,13 +74,7 @@ def hint_residual(
         except np.linalg.LinAlgError:
             return none
         away = (hidden @ own_map[:-1] + own_map[-1] - centre) * grid
-        lengths = np.sqrt((away * away).sum(axis=1, keepdims=True))
-        away = away * np.minimum(1.0, steps * BELOW_ONE / np.maximum(lengths, 1e-300))
-        away[~np.isfinite(away).all(axis=1)] = 0.0
-    # A number beyond the clip can only come from arithmetic gone wrong; it must not wrap around.
-    integers: Integers = np.trunc(np.clip(away, -steps, steps)).astype(np.int64)
-    integers[(integers * integers).sum(axis=1) > steps**2] = 0
-    return integers
+    return clip_to_ball(away, steps)
 
 
 def hint_sensitivity(steps: int, unit: Unit) -> Sensitivity:
@@ -89,12 +89,4 @@ def hint_steps(bound: Fraction | int | str, grid: int) -> int:
     33
     """
     check_grid(grid)
-    steps = int(Fraction(bound) * grid)
-    if not 1 <= steps <= MOST_HINT_STEPS:
-        raise BadInput(
-            "the bound is below one grid unit, or above 2^24 of them",
-            where="bound, grid",
-            why="the squared norm of a term is checked in exact integers",
-            remedy="give a bound such as 1/2 with a grid such as 1024",
-        )
-    return steps
+    return check_ball(int(Fraction(bound) * grid))

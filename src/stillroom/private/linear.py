@@ -7,7 +7,7 @@ their product is then an exact integer vector whose norm is known exactly.
 
 One record's term must not depend on which others share its block. So the public weights are put on
 a grid too, which makes every logit an exact integer in any order of summation, and what follows
-works element by element, class after class. Arrays hold one line a class: the records, the long
+works element by element, class after class. Arrays hold one line per class: the records, the long
 axis, then lie side by side.
 """
 
@@ -20,16 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
-from stillroom.vocabulary import (
-    Bounded,
-    Integers,
-    Norm,
-    Pair,
-    Relation,
-    SecretSample,
-    Sensitivity,
-    Unit,
-)
+from stillroom.private.quantise import clip_to_ball, one_term, squared_norms
+from stillroom.vocabulary import Bounded, Integers, SecretSample, Unit
 
 FEATURE_BITS = 10
 """A row of norm 1 becomes one of norm 2^10: some thousand features keep a few bits each."""
@@ -108,7 +100,7 @@ class LinearRecords:
 
     @property
     def width(self) -> int:
-        """Coordinates of a gradient: one weight a class and feature."""
+        """Coordinates of a gradient: one weight per class and feature."""
         return self.classes * int(self._rows.shape[1])
 
     def __repr__(self) -> str:
@@ -120,7 +112,7 @@ class LinearRecords:
         """The sum of the sampled records' clipped gradients of the cross-entropy, in grid units.
 
         Args:
-            weights: one row of weights a class; public.
+            weights: one row of weights per class; public.
             clip: the largest norm of one record's gradient.
             sample: which records take part; None for all.
         """
@@ -138,9 +130,7 @@ class LinearRecords:
             total += kernels.sums(
                 self._rows, block, self._clipped(residuals, self._squares[block], clip)
             )
-        bounds = {Pair(Unit.RECORD, relation): Fraction(clip.squared_norm) for relation in Relation}
-        proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
-        return Bounded(total.reshape(1, -1), proven, sample)
+        return Bounded(total.reshape(1, -1), one_term(clip.squared_norm, Unit.RECORD), sample)
 
     def guesses(self, weights: npt.NDArray[np.float32]) -> Integers:
         """The class the weights give to each record, by exact logits: no record sways another's."""
@@ -163,7 +153,11 @@ class LinearRecords:
 
     @staticmethod
     def _clipped(residuals: npt.NDArray[np.float64], squares: Integers, clip: Clip) -> Integers:
-        """Residuals on their grid, so that residual times row stays within the clip, exactly."""
+        """Residuals on their grid, so that residual times row stays within the clip, exactly.
+
+        Not `clip_to_ball`: the ball is that of the outer product, which is never made; its norm is
+        the product of two norms that are known in integers.
+        """
         lengths = np.sqrt(_sum_of_lines(residuals * residuals) * squares)
         room = clip.steps / np.maximum(lengths * (1 << RESIDUAL_BITS), 1e-9)
         factor = room if clip.normalise else np.minimum(1.0, room)
@@ -178,20 +172,8 @@ class LinearRecords:
 
 def _rows_on_grid(rows: npt.NDArray[np.float32]) -> tuple[Integers, Integers]:
     """Rows as integers of norm 2^10 at most, and the squares of their norms."""
-    usable = np.isfinite(rows).all(axis=1, keepdims=True)
-    with np.errstate(over="ignore"):
-        scaled = np.where(usable, rows, 0) * np.float32(1 << FEATURE_BITS)
-    # What is too long for any integer must stay too long, and not wrap around.
-    limit = 2 << FEATURE_BITS
-    grid: Integers = np.trunc(np.clip(scaled, -limit, limit)).astype(np.int64)
-    squares = np.einsum("ij,ij->i", grid, grid)
-    most = 1 << (2 * FEATURE_BITS)
-    long = squares > most
-    grid[long] = np.trunc(grid[long] * np.sqrt(most / squares[long])[:, None]).astype(np.int64)
-    squares[long] = np.einsum("ij,ij->i", grid[long], grid[long])
-    # Truncation only shortens, so this blanks nothing unless arithmetic went wrong.
-    grid[squares > most], squares[squares > most] = 0, 0
-    return grid, squares
+    grid = clip_to_ball(rows.astype(np.float64) * (1 << FEATURE_BITS), 1 << FEATURE_BITS)
+    return grid, squared_norms(grid)
 
 
 def _on_grid(weights: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int16], float]:

@@ -23,7 +23,7 @@ from stillroom.models.fit import (
     not_finite,
     refuse_draws,
 )
-from stillroom.models.flat import Flat, flatten, unflatten
+from stillroom.models.flat_weights import Flat, flatten, unflatten
 from stillroom.private.network_gradients import NetworkGradients
 from stillroom.randomness import normals
 

@@ -20,7 +20,7 @@ from opacus.grad_sample import GradSampleModule
 from torch import nn
 
 from stillroom.models.augmentation import Augment
-from stillroom.models.flat import trainable
+from stillroom.models.flat_weights import trainable
 
 BLOCK = 2**22
 """Numbers turned into double precision at a time, so that this costs no memory to speak of."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import copy
 import warnings
 from contextlib import suppress
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -26,21 +25,13 @@ from torch.random import fork_rng
 
 from stillroom.errors import BadInput
 from stillroom.models.augmentation import Augment
-from stillroom.models.flat import Flat, unflatten
+from stillroom.models.flat_weights import Flat, unflatten
 from stillroom.private.network_check import check_gradients
 from stillroom.private.network_clip import LARGEST_WIDTH, NORM_TOLERANCE, NetworkClip
 from stillroom.private.network_gradients import LayerByLayer, NetworkGradients
+from stillroom.private.quantise import one_term
 from stillroom.private.sealed import Records, opened
-from stillroom.vocabulary import (
-    Bounded,
-    Integers,
-    Norm,
-    Pair,
-    Relation,
-    SecretSample,
-    Sensitivity,
-    Unit,
-)
+from stillroom.vocabulary import Bounded, Integers, SecretSample, Unit
 
 ROWS = 64
 """A chunk has a multiple of this many rows, so that matrix kernels have no odd rows left over."""
@@ -155,8 +146,7 @@ class NetworkRecords:
             for start in range(0, len(chosen), self._chunk):
                 total += self._sum(chosen[start : start + self._chunk], clip, step)
         grid = np.rint(total / clip.unit).astype(np.int64)
-        bounds = {Pair(Unit.RECORD, relation): Fraction(clip.squared_norm) for relation in Relation}
-        return Bounded(grid.reshape(1, -1), Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds), sample)
+        return Bounded(grid.reshape(1, -1), one_term(clip.squared_norm, Unit.RECORD), sample)
 
     def _load(self, weights: Flat, step: int) -> None:
         """Put the weights into the network, and see that they are of any use at all."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,18 +24,9 @@ from stillroom.private.linear import (
     Clip,
     LinearRecords,
 )
+from stillroom.private.quantise import one_term
 from stillroom.private.sealed import Records, opened, persons_of
-from stillroom.vocabulary import (
-    Bounded,
-    Integers,
-    Norm,
-    Pair,
-    Relation,
-    Sealed,
-    SecretSample,
-    Sensitivity,
-    Unit,
-)
+from stillroom.vocabulary import Bounded, Integers, Sealed, SecretSample, Unit
 
 _SHRINKS = 8
 
@@ -144,12 +134,13 @@ class LinearPersons(LinearRecords):
         factors = [nobody, *(self._factors(records, weights, clip) for records in own)]
         chosen = np.concatenate([nobody[0], *own])
         total = kernels.sums(self._rows, chosen, np.concatenate(factors, axis=1))
-        bounds = {Pair(Unit.PERSON, relation): Fraction(clip.squared_norm) for relation in Relation}
-        proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
-        return Bounded(total.reshape(1, -1), proven, sample)
+        return Bounded(total.reshape(1, -1), one_term(clip.squared_norm, Unit.PERSON), sample)
 
     def _factors(self, own: Integers, weights: npt.NDArray[np.float32], clip: Clip) -> Integers:
-        """What one person's rows are multiplied by: one line per class, one column per record."""
+        """What one person's rows are multiplied by: one line per class, one column per record.
+
+        Not `clip_to_ball`: the ball is that of a sum of outer products, known by its Gram matrices.
+        """
         rows = self._rows[own].astype(np.int64)
         logits = (rows @ weights.T.astype(np.float64)) / (1 << FEATURE_BITS)
         residuals = np.exp(logits - logits.max(axis=1, keepdims=True))

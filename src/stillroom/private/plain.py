@@ -26,13 +26,12 @@ from stillroom.data import Dataset
 from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.models.supervised import SupervisedTraining, train_all
-from stillroom.private.grids import BELOW_ONE
+from stillroom.private.quantise import check_ball, clip_to_ball
 from stillroom.private.sealed import Records, opened
 from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
 
 GRID = 1 << 16
 """Units of 1 in what leaves unprotected."""
-MOST_STEPS = 1 << 24
 LARGEST = 1 << 40
 """No unprotected answer is larger, in units."""
 UNPROTECTED = Sensitivity(Norm.L2_SQUARED, {})
@@ -118,12 +117,13 @@ class PlainTeacher:
         Raises:
             BadInput: the bound or the steps are out of range.
         """
-        if not (1 <= steps <= MOST_STEPS and 0 < bound < float("inf") and temperature > 0):
+        check_ball(steps)
+        if not (0 < bound < float("inf") and temperature > 0):
             raise BadInput(
-                "the bound, its steps or the temperature are out of range",
-                where="bound, steps, temperature",
-                why="the norm of an answer is checked in exact integers",
-                remedy="give numbers above 0, and at most 2^24 steps",
+                "the bound or the temperature is out of range",
+                where="bound, temperature",
+                why="answers are divided by them",
+                remedy="give numbers above 0",
             )
         taught = self._answers(queries, layer, tuple(student.shape[1:]))
         if layer is None:
@@ -134,10 +134,11 @@ class PlainTeacher:
                 where="student",
                 remedy="adapt the student's layer to the teacher's",
             )
-        away = clipped(student.astype(np.float64).ravel() - taught.ravel(), bound, steps)
+        with np.errstate(all="ignore"):
+            away = (student.astype(np.float64) - taught).reshape(1, -1) * (steps / bound)
         # The whole teacher may change, with whatever unit did it.
         proven = Sensitivity.uniform(Norm.L2_SQUARED, 4 * steps**2, Unit.PERSON)
-        return Bounded(away[None], proven)
+        return Bounded(clip_to_ball(away, steps), proven)
 
     def _answers(
         self, queries: torch.Tensor, layer: int | None, shape: tuple[int, ...] = ()
@@ -218,29 +219,6 @@ def loss_steps(loss: float, bound: float, steps: int) -> int:
     if math.isnan(share):
         return 0
     return int(min(max(share, 0.0), 1.0) * steps)
-
-
-def clipped(residual: Doubles, bound: float, steps: int) -> Integers:
-    """A vector scaled down to a norm of at most `bound`, in whole units of bound/steps.
-
-    Guarantee: integers with a norm of at most `steps`, checked in integers; 0 where arithmetic
-    went wrong.
-    """
-    with np.errstate(all="ignore"):
-        units = residual * (steps / bound)
-        length = float(np.sqrt((units * units).sum()))
-        units = units * min(1.0, steps * BELOW_ONE / max(length, 1e-300))
-    if not np.isfinite(units).all():
-        return np.zeros(residual.shape, dtype=np.int64)
-    integers: Integers = np.trunc(np.clip(units, -steps, steps)).astype(np.int64)
-    return integers if squared_norm(integers) <= steps**2 else np.zeros_like(integers)
-
-
-def squared_norm(vector: Integers) -> int:
-    """The exact squared norm; parts of 2^14 numbers up to 2^24 each stay within 2^62."""
-    part = 1 << 14
-    starts = range(0, vector.size, part)
-    return sum(int(np.square(vector[start : start + part]).sum()) for start in starts)
 
 
 def _unprotected(answers: Doubles) -> Bounded:

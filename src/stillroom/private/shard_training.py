@@ -17,7 +17,7 @@ from stillroom.data import Dataset, shards
 from stillroom.errors import BadInput
 from stillroom.features import pixels
 from stillroom.private.ensemble_plan import RIDGE, EnsemblePlan
-from stillroom.private.grids import Floats
+from stillroom.private.quantise import Floats
 from stillroom.private.ridge import train_ridge
 from stillroom.vocabulary import Integers
 

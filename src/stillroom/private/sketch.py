@@ -11,7 +11,6 @@ product of a clipped integer vector with itself, and its triangle is scaled by w
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.features.basis import OFF_DIAGONAL, Basis, Reals, triangle
+from stillroom.private.quantise import clip_to_ball, one_term
 from stillroom.private.sealed import Records, opened
 from stillroom.private.sketch_clip import LARGEST_STEPS, SketchClip
-from stillroom.vocabulary import Bounded, Integers, Norm, Pair, Relation, Sensitivity, Unit
+from stillroom.vocabulary import Bounded, Integers, Unit
 
 PIXEL_STEPS = 4080
 """Grey levels from black to white: a multiple of 255 and of 16, so usual pictures fit exactly."""
@@ -37,12 +37,12 @@ _LARGEST_SUM = 2**61
 class SketchRecords:
     """Sensitive pictures as clipped integer coefficients, ready for noisy class statistics.
 
-    Guarantee: a record is its own row and label; every sum has one term a record, within its bound
-    in whole numbers. For one record, added, removed or changed.
+    Guarantee: a record is its own row and label; every sum has one term per record, within its
+    bound in whole numbers. For one record, added, removed or changed.
     Assumes: basis, full scale, clip and the number of classes were fixed without the records.
 
     Args:
-        pictures: one picture a record, (records, height, width).
+        pictures: one picture per record, (records, height, width).
         labels: the class of each record.
         classes: how many classes there are.
         basis: the public basis.
@@ -81,7 +81,7 @@ class SketchRecords:
         for part in self._blocks():
             grey = np.clip(pictures[part].reshape(-1, len(waves)) / full_scale, 0.0, 1.0)
             exact = np.rint(grey * PIXEL_STEPS) @ waves
-            self._rows[part] = _clipped(np.trunc(exact * unit).astype(np.int64), clip.radius_steps)
+            self._rows[part] = clip_to_ball(np.trunc(exact * unit), clip.radius_steps)
 
     def __repr__(self) -> str:
         return f"SketchRecords(<hidden>, basis={self.basis.count}, classes={self.classes})"
@@ -98,21 +98,21 @@ class SketchRecords:
         """The triangle of the second moment of all residuals around their class's public mean.
 
         Args:
-            means: one row of coefficients a class.
+            means: one row of coefficients per class.
         """
         total = np.zeros((self.basis.count, self.basis.count), dtype=np.int64)
         centres = self._on_grid(means)
         for part in self._blocks():
             residuals = self._rows[part].astype(np.int64) - centres[self._labels[part]]
-            total += _moment(_clipped(residuals, self.clip.residual_steps))
+            total += _moment(clip_to_ball(residuals, self.clip.residual_steps))
         return self._bounded(triangle(total), self.clip.squared_moment)
 
     def cluster_sums(self, means: Reals, directions: Reals, centres: Reals) -> Bounded:
         """Of each class and nearest centre the sum of the projected residuals, and the count.
 
         Args:
-            means: one row of coefficients a class.
-            directions: one column of coefficients a direction.
+            means: one row of coefficients per class.
+            directions: one column of coefficients per direction.
             centres: (classes, centres, directions), around the mean of the class.
         """
         near = centres.shape[1]
@@ -129,8 +129,8 @@ class SketchRecords:
         """Of each class the triangle of the second moment around the nearest centre.
 
         Args:
-            means: one row of coefficients a class.
-            directions: one column of coefficients a direction.
+            means: one row of coefficients per class.
+            directions: one column of coefficients per direction.
             centres: (classes, centres, directions), around the mean of the class.
         """
         size = directions.shape[1]
@@ -140,7 +140,7 @@ class SketchRecords:
             labels = self._labels[part]
             rows = self._projected(part, means, directions)
             away = rows - grid[labels, _nearest(rows, labels, grid)]
-            away = _clipped(away, self.clip.residual_steps)
+            away = clip_to_ball(away, self.clip.residual_steps)
             for which in range(self.classes):
                 total[which] += _moment(away[labels == which])
         return self._bounded(triangle(total), self.clip.squared_moment)
@@ -159,13 +159,11 @@ class SketchRecords:
         residuals = self._rows[part] - self._on_grid(means)[self._labels[part]]
         axes = np.rint(np.clip(np.nan_to_num(directions), -1, 1) * (1 << DIRECTION_BITS))
         exact = residuals.astype(np.float64) @ axes
-        whole = np.trunc(exact / (1 << DIRECTION_BITS)).astype(np.int64)
-        return _clipped(whole, self.clip.residual_steps)
+        whole = np.trunc(exact / (1 << DIRECTION_BITS))
+        return clip_to_ball(whole, self.clip.residual_steps)
 
     def _bounded(self, total: Integers, squared_norm: int) -> Bounded:
-        bounds = {Pair(Unit.RECORD, relation): Fraction(squared_norm) for relation in Relation}
-        proven = Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
-        return Bounded(total.reshape(1, -1), proven)
+        return Bounded(total.reshape(1, -1), one_term(squared_norm, Unit.RECORD))
 
 
 def sketch_records(
@@ -176,16 +174,6 @@ def sketch_records(
     return SketchRecords(
         data.x, data.y, len(data.classes), basis=basis, full_scale=full_scale, clip=clip
     )
-
-
-def _clipped(rows: Integers, steps: int) -> Integers:
-    """Each row shortened to a norm of at most `steps`, in whole numbers."""
-    squares = np.einsum("ij,ij->i", rows, rows)
-    factor = np.minimum(1.0, steps / np.sqrt(np.maximum(squares, 1)))
-    shortened: Integers = np.trunc(rows * factor[:, None]).astype(np.int64)
-    # Truncation only shortens, so this refuses nothing unless arithmetic went wrong.
-    shortened[np.einsum("ij,ij->i", shortened, shortened) > steps**2] = 0
-    return shortened
 
 
 def _cells(rows: Integers, constant: int, cells: Integers, count: int) -> Integers:

@@ -18,8 +18,8 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 
 from stillroom.errors import BadInput
-from stillroom.models.flat import trainable
-from stillroom.models.own import build
+from stillroom.models.build import build
+from stillroom.models.flat_weights import trainable
 from stillroom.randomness import integers, order, seeded_torch
 from stillroom.vocabulary import Integers
 

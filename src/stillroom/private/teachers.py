@@ -12,7 +12,7 @@ import numpy.typing as npt
 from stillroom.data import Dataset, shards
 from stillroom.errors import BadInput
 from stillroom.private.answers import Answers
-from stillroom.private.grids import Floats
+from stillroom.private.quantise import Floats
 from stillroom.private.ridge import solve_ridge
 from stillroom.vocabulary import Unit
 

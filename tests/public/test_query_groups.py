@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stillroom.errors import BadInput
-from stillroom.public import groups
-from stillroom.public.groups import group
+from stillroom.public import query_groups
+from stillroom.public.query_groups import group
 
 
 def features(samples, width=3, seed=0):
@@ -32,7 +32,7 @@ def has_gaps(found, count):
     ],
 )
 def test_exactly_so_many_groups_none_empty(monkeypatch, small, rows, count):
-    monkeypatch.setattr(groups, "SMALL", small)
+    monkeypatch.setattr(query_groups, "SMALL", small)
     found = group(rows, count, seed=1)
     assert found.shape == (len(rows),)
     assert found.dtype == np.int64
@@ -41,12 +41,12 @@ def test_exactly_so_many_groups_none_empty(monkeypatch, small, rows, count):
 
 
 def test_without_the_repair_equal_samples_leave_gaps():
-    assert has_gaps(groups._clusters(np.repeat(features(5), 30, axis=0), 40, seed=1), 40)
+    assert has_gaps(query_groups._clusters(np.repeat(features(5), 30, axis=0), 40, seed=1), 40)
 
 
 @pytest.mark.parametrize("small", [10_000, 50])
 def test_samples_far_apart_are_never_together(monkeypatch, small):
-    monkeypatch.setattr(groups, "SMALL", small)
+    monkeypatch.setattr(query_groups, "SMALL", small)
     where = np.repeat(np.arange(4), 50)
     found = group(features(200) * 0.01 + 100.0 * where[:, None], 4, seed=2)
     assert len({*zip(where.tolist(), found.tolist(), strict=True)}) == 4
@@ -55,8 +55,8 @@ def test_samples_far_apart_are_never_together(monkeypatch, small):
 def test_a_repair_keeps_the_other_groups_and_halves_the_largest():
     rows = np.array([[0.0], [0.1], [0.2], [5.0], [9.0], [9.1]])
     found = np.array([4, 4, 4, 4, 7, 7])
-    assert groups._filled(rows, found, 2).tolist() == [0, 0, 0, 0, 1, 1]
-    assert groups._filled(rows, found, 3).tolist() == [2, 0, 0, 2, 1, 1]
+    assert query_groups._filled(rows, found, 2).tolist() == [0, 0, 0, 0, 1, 1]
+    assert query_groups._filled(rows, found, 3).tolist() == [2, 0, 0, 2, 1, 1]
 
 
 def test_another_seed_groups_otherwise():
