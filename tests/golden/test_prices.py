@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.methods.costs import cost_of
-from stillroom.methods.recipe import read
+from stillroom.methods.registry import read
+from stillroom.pipeline.pricing import price
 from stillroom.release.files import number
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +25,8 @@ def test_every_shipped_recipe_has_a_price() -> None:
 @pytest.mark.parametrize("name", PRICES)
 def test_a_recipe_costs_what_it_did(name: str) -> None:
     recipe, _ = read(ROOT / name)
-    cost, known = cost_of(recipe, classes=10), PRICES[name]
+    cost, known = price(recipe), PRICES[name]
     scale = None if cost.multiplier is None else str(cost.multiplier)
-    drawn = [[mechanism.describe(), count] for mechanism, count in cost.wishes]
+    drawn = [[mechanism.describe(), count] for mechanism, count in cost.wishes.values()]
     assert (scale, drawn) == (known["scale"], known["draws"])
     assert cost.epsilon == pytest.approx(number(known["epsilon"]), rel=1e-9)

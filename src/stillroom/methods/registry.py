@@ -10,8 +10,8 @@ from typing import Any
 
 from stillroom.errors import BadInput
 from stillroom.methods.base import Method
-from stillroom.recipe import Recipe
-from stillroom.recipe import reading
+from stillroom.recipe import Recipe, reading
+from stillroom.recipe.section import shown_key
 
 GROUP = "stillroom.methods"
 """The entry-point group of methods that live outside this package."""
@@ -34,7 +34,7 @@ def method_named(name: str) -> Method:
         return getattr(import_module(module), thing)  # type: ignore[no-any-return]
     if name not in outside:
         raise BadInput(
-            f"there is no method {reading.shown_key(name)!r}",
+            f"there is no method {shown_key(name)!r}",
             where="method",
             why="a recipe is read by its method",
             remedy=f"use one of: {', '.join([*METHODS, *sorted(outside)])}",

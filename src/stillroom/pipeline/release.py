@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stillroom.data import Dataset, Parts, load_split
+from stillroom.data import Dataset
+from stillroom.data.loading import load_split
+from stillroom.data.parts import Parts
 from stillroom.errors import BadInput
 from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import read

@@ -29,7 +29,7 @@ from stillroom.release.controls import Control
 from stillroom.release.evaluation import accuracy_of, better_than_guessing
 from stillroom.sources import Facts, Party, Places, Progress
 from stillroom.sources.base import Observed
-from stillroom.vocabulary import Integers, Sealed, Unit
+from stillroom.vocabulary import Bounded, Integers, Sealed, Unit
 
 PERSONS, PUBLIC_RECORDS = "persons", "public records"
 """Facts about the data that stand on every certificate."""
@@ -144,7 +144,8 @@ def run(
         }
         if "learnt" in observed and evaluation is not None:
             # Sums that are too faint to be told from noise may still add up to a model.
-            observed["learnt"] |= better_than_guessing(evaluation.confusion)
+            learnt = bool(observed["learnt"])
+            observed["learnt"] = learnt or better_than_guessing(evaluation.confusion)
         paid = next(iter(own.values()))
         terms = terms_of(recipe, observed, paid.count)
         return Finished(
@@ -259,7 +260,7 @@ def _evaluate(
             if not passage.ahead(1):
                 break
 
-            def counts(rival: Measured = rival) -> object:
+            def counts(rival: Measured = rival) -> Bounded:
                 return confusion(test, rival.guesses, unit=unit, records=most)
 
             told = passage.answer(f"confusion of {name}".encode(), counts)

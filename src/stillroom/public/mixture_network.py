@@ -35,14 +35,9 @@ class MixtureNetwork(nn.Module):
         constants = np.log(shares) - 0.5 * np.log(variances).sum(axis=1)[:, None]
         self._rest = float(variances.min(axis=1).mean())
         self._full_scale = full_scale
-        for name, value in {
-            "basis": mixture.basis.matrix.T,
-            "directions": mixture.directions,
-            "centres": mixture.centres,
-            "whitening": axes / np.sqrt(variances)[:, None, :],
-            "constants": constants,
-        }.items():
-            self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)).double())
+        self.basis, self.directions = _fixed(mixture.basis.matrix.T), _fixed(mixture.directions)
+        self.centres, self.constants = _fixed(mixture.centres), _fixed(constants)
+        self.whitening = _fixed(axes / np.sqrt(variances)[:, None, :])
 
     def forward(self, x: Tensor) -> Tensor:
         """One score per class, centred per record."""
@@ -59,3 +54,9 @@ class MixtureNetwork(nn.Module):
         with torch.no_grad():
             parts = [self(some) for some in torch.split(torch.from_numpy(np.array(x)), _CHUNK)]
         return torch.cat(parts).double().numpy()
+
+
+def _fixed(values: npt.NDArray[np.float64]) -> nn.Parameter:
+    return nn.Parameter(
+        torch.from_numpy(np.ascontiguousarray(values)).double(), requires_grad=False
+    )

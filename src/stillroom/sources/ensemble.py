@@ -218,9 +218,7 @@ class PaidEnsemble:
                 return self._teachers.votes(x[part])
             return self._teachers.soft_votes(x[part], GRID, section.temperature)
 
-        found = self._ask(
-            self._votes, len(x), lambda part: self._question(kind, x[part]), bounded
-        )
+        found = self._ask(self._votes, len(x), lambda part: self._question(kind, x[part]), bounded)
         if not section.gated:
             chances = self._chances(found)
             return self._scores(chances, np.arange(len(chances)))

@@ -44,10 +44,13 @@ class PlainSection(Section):
     """One ordinary teacher, trained on all records without protection."""
 
     teacher: str | None = Field(
-        None, description="a name in the zoo, or package.module:callable; student-50k or the "
-        "method's auxiliary network when left out"
+        None,
+        description="a name in the zoo, or package.module:callable; student-50k or the "
+        "method's auxiliary network when left out",
     )
-    epochs: int = Field(6, ge=1, le=MOST_EPOCHS, description="passes over the public part, or as many steps")
+    epochs: int = Field(
+        6, ge=1, le=MOST_EPOCHS, description="passes over the public part, or as many steps"
+    )
     batch: int = Field(128, ge=2, le=MOST_PICTURES, description="records per step")
     learning_rate: float = Field(4e-3, gt=0, le=LARGEST_RATE, description="the highest")
     start_seed: Seed = Field(0, description="of weights and order")

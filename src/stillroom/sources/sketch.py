@@ -21,7 +21,7 @@ from pydantic import Field
 from stillroom.errors import BadInput
 from stillroom.features.basis import Basis
 from stillroom.gate import GaussianSum, Passage
-from stillroom.private import SketchClip, SketchRecords
+from stillroom.private import SketchClip, SketchRecords, sketch_records
 from stillroom.public import Mixture, mixture
 from stillroom.recipe import Exact, Recipe, Section
 from stillroom.recipe.section import MOST_NUMBERS, MOST_PICTURES
@@ -130,7 +130,9 @@ class SketchSection(Section):
         ]
         return [
             Request.fixed(name, GaussianSum(least_sigma(squared / mu), width, squared), 1)
-            for name, (width, squared), mu in zip(self._names, sums, self.squared_mus(), strict=True)
+            for name, (width, squared), mu in zip(
+                self._names, sums, self.squared_mus(), strict=True
+            )
         ]
 
     @property
@@ -219,7 +221,7 @@ class DrawnSketch:
         self.mixture: Mixture | None = None
         self._full_scale = np.float32(recipe.features.full_scale)
         if self.section is not None:
-            self._records = SketchRecords.of_sealed(
+            self._records = sketch_records(
                 party.data,
                 basis=self.section.basis(facts.shape),
                 full_scale=float(recipe.features.full_scale),

@@ -78,18 +78,14 @@ class TeachersSection(Section):
 
     def ensemble(self, key: str) -> EnsemblePlan:
         """The teachers, for a public key of the shards."""
-        return EnsemblePlan(
-            count=self.count, key=key, shard_cap=self.shard_cap, ridge=self.ridge
-        )
+        return EnsemblePlan(count=self.count, key=key, shard_cap=self.shard_cap, ridge=self.ridge)
 
     def squared_mus(self, multiplier: Fraction) -> tuple[Fraction, Fraction]:
         """What votes and hints may tell; together exactly one over the multiplier squared."""
         whole, share = 1 / Fraction(multiplier) ** 2, self.hint_share if self.hints else Fraction(0)
         return whole * (1 - share), whole * share
 
-    def requests(
-        self, classes: int, hint_width: int, unit: Unit = Unit.RECORD
-    ) -> list[Request]:
+    def requests(self, classes: int, hint_width: int, unit: Unit = Unit.RECORD) -> list[Request]:
         """Votes, then hints where there are any.
 
         Guarantee: all answers together tell no more than one Gaussian release whose noise is the

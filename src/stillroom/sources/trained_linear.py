@@ -141,7 +141,5 @@ class LinearTeacher:
         known = self._public.labelled
         if not len(known):
             return None
-        gradient = softmax_gradient(
-            self._features.rows(known.x), known.y, len(self._facts.classes)
-        )
+        gradient = softmax_gradient(self._features.rows(known.x), known.y, len(self._facts.classes))
         return PublicHelp(gradient, training.public_epochs, training.public_share)

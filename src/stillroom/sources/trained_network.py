@@ -15,6 +15,7 @@ from stillroom.models import AsPictures, build, check_fits
 from stillroom.models.augmentation import Augment
 from stillroom.models.flat_weights import Flat, flatten, trainable, unflatten
 from stillroom.models.training import NetworkTraining
+from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import network_records
 from stillroom.public import Descent
 from stillroom.recipe import Recipe
@@ -95,9 +96,7 @@ class NetworkTeacher:
     def _layers(self) -> nn.Module:
         return nn.Sequential(self._pictures, self._network)
 
-    def _public_records(
-        self, source: str, public: PublicSide
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _public_records(self, source: str, public: PublicSide) -> tuple[torch.Tensor, torch.Tensor]:
         data = named_public_records(
             source, self._facts.shape, self._party, public, "training.public_source"
         )
@@ -132,6 +131,7 @@ class NetworkTeacher:
     def open(self, passages: Passages, progress: Progress) -> TrainedAnswers:
         """Opacus clips, the gate samples and draws."""
         own, part, clip = passages[self._party.name], self._part, self._part.clipping
+        assert isinstance(clip, NetworkClip)
         gate, helped = own[STEPS], self._public is not None
         self._sketch.draw(own, progress)
         self._steps = 0
@@ -139,7 +139,7 @@ class NetworkTeacher:
             self._start,
             unit=clip.unit,
             divisor=part.divisor(self._recipe.data.declared_size),
-            rate=part.learning_rate,
+            learning_rate=part.learning_rate,
             momentum=part.momentum,
             ema=part.ema,
             public_gradient=self._public_gradient if helped else None,

@@ -90,9 +90,7 @@ class TrainingSection(Section):
         """The declared size of a batch, never the real one (E5)."""
         return float(self.rate * declared_size)
 
-    def mechanism(
-        self, width: int, multiplier: Fraction, unit: Unit = Unit.RECORD
-    ) -> GaussianSum:
+    def mechanism(self, width: int, multiplier: Fraction, unit: Unit = Unit.RECORD) -> GaussianSum:
         """Noise of `multiplier` clips on a sum of that width."""
         clip = self.clipping
         return GaussianSum(multiplier * clip.steps, width, clip.squared_norm, self.rate, unit)
@@ -181,14 +179,18 @@ def train_linear(
 
 
 def linear_layer(
-    plan: TrainingSection, declared_size: int, classes: int, features: int, public: PublicHelp | None
+    plan: TrainingSection,
+    declared_size: int,
+    classes: int,
+    features: int,
+    public: PublicHelp | None,
 ) -> Descent:
     """The layer before its first private step; nothing sensitive is looked at."""
     layer = Descent(
         np.zeros((classes, features), np.float32),
         unit=plan.clipping.unit,
         divisor=plan.divisor(declared_size),
-        rate=plan.learning_rate,
+        learning_rate=plan.learning_rate,
         momentum=plan.momentum,
         average_from=plan.average_from,
         public_gradient=None if public is None else public.gradient,

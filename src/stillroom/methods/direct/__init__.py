@@ -1,4 +1,4 @@
-"""Method direct: the model of source trained itself, or a student that saw samples of its sketch."""
+"""Method direct: the model of source trained itself, or a student of samples of its sketch."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class RonaRecipe(RecipeWithSource):
 
     def misfits(self) -> dict[str, bool]:
         data, rona, teachers = self.data, self.rona, self.teachers
-        hinted, plain, trained = rona.hint_epochs > 0, self.source == "plain", self.source == "trained"
+        hinted, plain = rona.hint_epochs > 0, self.source == "plain"
         return {
             **super().misfits(),
             "source: method rona learns from trained, ensemble or plain": self.source == "sketch",
@@ -44,7 +44,8 @@ class RonaRecipe(RecipeWithSource):
                 self.plain is not None
                 and bool({"batch", "learning_rate", "start_seed"} & self.plain.model_fields_set)
             ),
-            "rona.composites: only for source trained": rona.composites > 0 and not trained,
+            "rona.composites: only for source trained": rona.composites > 0
+            and self.source != "trained",
             "rona.queries: only for source plain": "queries" in rona.model_fields_set and not plain,
             "rona.samples: there is no [sketch]": rona.samples > 0 and self.sketch is None,
             "rona.hint_epochs: name hint_layer and guided_layer": hinted

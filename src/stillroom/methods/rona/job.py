@@ -12,7 +12,7 @@ from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.methods.base import SHOWN_SAMPLES, Measured, ModelGuesses, Result
 from stillroom.methods.labelled import labelled_part
-from stillroom.methods.rona.algorithm import teach
+from stillroom.methods.rona.algorithm import Guide, teach
 from stillroom.methods.rona.lessons import FreeLessons, Hinting, PaidLessons
 from stillroom.methods.rona.public_part import PublicPart, blocks_of
 from stillroom.methods.rona.terms import AUXILIARY, UNTAUGHT, shows_ceiling
@@ -67,9 +67,10 @@ class RonaJob:
         self.public = PublicPart(recipe, public, labelled_part(recipe, public))
         self.student = self.public.student()
         # A layer that is not there is found before anything is paid for.
-        self.guide, self.hint_shape = (
-            self.public.guide(self.student) if self.part.hint_epochs else (None, ())
-        )
+        self.guide: Guide | None = None
+        self.hint_shape: tuple[int, ...] = ()
+        if self.part.hint_epochs:
+            self.guide, self.hint_shape = self.public.guide(self.student)
         self._refuse_misfits()
         layers = nn.Sequential(self.public.pictures, self.student)
         refuse_unexportable(self.part.student, layers, facts.shape, facts.classes)
@@ -154,9 +155,7 @@ class RonaJob:
             lessons = PaidLessons(self.recipe, answers, paid, self.public, hinting)
         progress.tell("student")
         pictures = self.public.pictures
-        teach(
-            self.student, pictures, self.public, lessons, self.part, self.guide, progress.step
-        )
+        teach(self.student, pictures, self.public, lessons, self.part, self.guide, progress.step)
         beside: dict[str, ReleasedModel] = {}
         samples = None
         if isinstance(answers, TrainedAnswers):

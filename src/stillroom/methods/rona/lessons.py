@@ -1,4 +1,4 @@
-"""What RONA's student is shown when: the schedule of its questions, for free answers and paid ones."""
+"""What RONA's student is shown when, by free answers and by paid ones."""
 
 from __future__ import annotations
 

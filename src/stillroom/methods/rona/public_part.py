@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from stillroom.data import Dataset
 from stillroom.engine import Engine
 from stillroom.errors import BadInput
+from stillroom.methods.rona.algorithm import Guide
+from stillroom.methods.rona.losses import adaptation, in_shape, matched
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.models.augmentation import Views
 from stillroom.models.supervised import SupervisedTraining, train_all
-from stillroom.methods.rona.algorithm import Guide
-from stillroom.methods.rona.losses import adaptation, in_shape, matched
 from stillroom.randomness import seeded_torch
 from stillroom.sources import Places, Progress
 
@@ -101,9 +101,7 @@ class PublicPart:
         wanted = [self.training(part.student, self.labelled, part.epochs)]
         if auxiliary:
             wanted.append(self.training(part.auxiliary, self.labelled, part.auxiliary_epochs))
-        base, *others = train_all(
-            wanted, engine=engine, folder=places.work, on_done=progress.step
-        )
+        base, *others = train_all(wanted, engine=engine, folder=places.work, on_done=progress.step)
         return base, others[0] if others else None
 
     def training(self, model: str, data: Dataset, epochs: int) -> SupervisedTraining:
@@ -183,4 +181,3 @@ def _up_to(network: nn.Module, layer: int | None, where: str) -> nn.Module:
             remedy="name a block, counted from 1, or set hint_epochs = 0",
         )
     return network[:layer]
-

@@ -21,9 +21,6 @@ from torch import nn
 
 from stillroom.errors import BadInput
 from stillroom.gate import Passage
-from stillroom.methods.rona.published_plan import HINTS, LOSSES, OUTPUTS, STEPS, PublishedPlan
-from stillroom.methods.rona.published_stage import Stage
-from stillroom.private.plain import PlainTeacher
 from stillroom.methods.rona.losses import (
     adaptation,
     distill_loss,
@@ -32,6 +29,9 @@ from stillroom.methods.rona.losses import (
     matched,
     self_loss,
 )
+from stillroom.methods.rona.published_plan import HINTS, LOSSES, OUTPUTS, STEPS, PublishedPlan
+from stillroom.methods.rona.published_stage import Stage
+from stillroom.private.plain import PlainTeacher
 from stillroom.public.selection import select
 from stillroom.randomness import order, seeded_torch
 from stillroom.vocabulary import Integers
@@ -123,7 +123,9 @@ def _algorithm_1(
     for round in range(plan.rona.rounds):
         for epoch in range(plan.rona.self_epochs):
             for i in range(len(x) // plan.rona.self_batch + 1):
-                place = _batch(np.arange(len(x)), plan.rona.self_batch, seed, "self", round, epoch, i)
+                place = _batch(
+                    np.arange(len(x)), plan.rona.self_batch, seed, "self", round, epoch, i
+                )
                 distillation.descend(self_loss(student(x[place]), y[place]))
         for epoch in range(plan.rona.distillation_epochs):
             if not distillation.ready:
@@ -149,10 +151,10 @@ def _hint_stage(
     passages: Mapping[str, Passage],
 ) -> Stage:
     guided, hint = _layer_shapes(student, auxiliary, plan, shape)
-    target, layer = matched(guided, hint), plan.rona.hint_layer
+    target, (layer, guided_layer) = matched(guided, hint), plan.layers
     with seeded_torch(plan.rona.start_seed, "adaptation"):
         adapt = adaptation(guided, hint)
-    up_to, hinting = student[: plan.rona.guided_layer], auxiliary[:layer]
+    up_to, hinting = student[:guided_layer], auxiliary[:layer]
     return Stage(
         HINTS,
         plan,
@@ -204,8 +206,8 @@ def _layer_shapes(
     """The shapes of the guided and of the hint layer, by a record of zeros."""
     shapes = []
     for name, network, layer in (
-        ("guided_layer", student, plan.rona.guided_layer),
-        ("hint_layer", auxiliary, plan.rona.hint_layer),
+        ("guided_layer", student, plan.layers[1]),
+        ("hint_layer", auxiliary, plan.layers[0]),
     ):
         if layer > len(network):
             raise BadInput(

@@ -43,6 +43,11 @@ class PublishedPlan:
         return self.rona.temperature or 3.0
 
     @property
+    def layers(self) -> tuple[int, int]:
+        """The teacher's hint layer and the student's guided layer, counted from 1."""
+        return self.rona.hint_layer or 1, self.rona.guided_layer or 1
+
+    @property
     def _epochs(self) -> int:
         return self.rona.hint_epochs + self.rona.rounds * self.rona.distillation_epochs
 

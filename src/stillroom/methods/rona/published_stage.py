@@ -14,9 +14,9 @@ from torch import nn
 
 from stillroom.errors import BadInput
 from stillroom.gate import Passage
+from stillroom.methods.rona.losses import privacy_sanitize
 from stillroom.methods.rona.published_plan import STEPS, PublishedPlan
 from stillroom.private.plain import GRID, bounded_loss, loss_steps
-from stillroom.methods.rona.losses import privacy_sanitize
 from stillroom.vocabulary import Bounded
 
 
@@ -77,9 +77,7 @@ class Stage:
         taught = told.value.reshape(said.shape) / GRID
         loss = self.loss(said, torch.from_numpy(taught.astype(np.float32)))
         number = float(loss.detach())
-        noised = losses.answer(
-            self._question(batch), lambda: bounded_loss(number, bound, STEPS)
-        )
+        noised = losses.answer(self._question(batch), lambda: bounded_loss(number, bound, STEPS))
         noise = (noised.value.item() - loss_steps(number, bound, STEPS)) * bound / STEPS
         self.descend(privacy_sanitize(loss, bound, noise, detached=self.plan.published.detached))
 
