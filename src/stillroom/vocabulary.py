@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -170,6 +170,20 @@ class SecretSample:
         return f"SecretSample(rate={self.rate})"
 
 
+class Identities(NamedTuple):
+    """Whose records these are.
+
+    Args:
+        ids: of the records.
+        persons: the records belong to, where they are known.
+        from_content: whether ids are made from content: a changed record is then another record.
+    """
+
+    ids: tuple[str, ...]
+    persons: tuple[str, ...] | None
+    from_content: bool
+
+
 class Sealed(Generic[T]):
     """Sensitive data on its way to `private/`: whoever passes it on cannot look.
 
@@ -192,10 +206,10 @@ class Sealed(Generic[T]):
         """The records."""
         return self._records
 
-    def sealed_ids(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    def sealed_ids(self) -> Identities:
         """The ids of the records and, where known, of the persons they belong to."""
         content: Any = self._records
-        return content.ids, content.persons
+        return Identities(content.ids, content.persons, content.ids_from_content)
 
     def __repr__(self) -> str:
         return "Sealed(<hidden>)"

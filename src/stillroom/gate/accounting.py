@@ -155,7 +155,11 @@ def price(lines: Iterable[Line], pair: Pair) -> Price:
     >>> round(price(votes.lines(2000), RECORD).epsilon(1e-5), 2)
     7.51
     """
-    folded = fold(lines)
+    return _price(fold(lines), pair)
+
+
+@lru_cache(maxsize=1024)
+def _price(folded: tuple[Line, ...], pair: Pair) -> Price:
     curve = renyi.total([renyi.times(_curve(event, pair), count) for event, count in folded])
     return Price(pair, curve, folded)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
 from stillroom.gate.entropy import Entropy, source_of
+from stillroom.gate.ledger import members
 from stillroom.gate.ledger.blocks import Wish, name_of
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.mechanisms import Mechanism
 from stillroom.gate.passage import Passage, question_key
-from stillroom.vocabulary import Integers, Receipt, Sanitised
+from stillroom.vocabulary import Integers, Receipt, Sanitised, Sealed
 
 
 class Gate:
@@ -55,6 +56,21 @@ class Gate:
         self.ledger = ledger
         self._entropy = entropy if entropy is not None else Entropy()
         ledger.admit(ids, persons)
+
+    @classmethod
+    def of(cls, ledger: Ledger, *sealed: Sealed[Any], entropy: Entropy | None = None) -> Gate:
+        """A gate for sealed records, whose ids it alone looks at.
+
+        Args:
+            ledger: the ledger of these records.
+            sealed: all records that the ledger answers for.
+            entropy: as above.
+
+        Raises:
+            WrongData: the ledger belongs to other data.
+        """
+        whose = members.whose(sealed)
+        return cls(ledger, whose.ids, whose.persons, entropy)
 
     def reserve(
         self, mechanism: Mechanism, count: int, *, recipe: str = "", accept_infinite: bool = False

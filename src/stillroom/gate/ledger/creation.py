@@ -19,8 +19,8 @@ from stillroom.durable import sweep, taking_turns
 from stillroom.errors import BadInput
 from stillroom.gate.ledger import members
 from stillroom.gate.ledger.known import KnownLedgers
-from stillroom.gate.ledger.store import Store, already_there
-from stillroom.vocabulary import Unit
+from stillroom.gate.ledger.store import MemoryStore, Store, already_there
+from stillroom.vocabulary import Identities, Unit
 
 GIVEN, FROM_CONTENT = "given", "from content"
 """Where the ids of a ledger's records come from."""
@@ -62,43 +62,24 @@ def checked_id(name: str) -> str:
     return name
 
 
-def create(
-    path: Path,
-    ids: list[str],
-    persons: list[str] | None,
-    purpose: Purpose,
-    unit: Unit,
-    *,
-    ids_from_content: bool,
-) -> None:
+def create(path: Path, whose: Identities, purpose: Purpose, unit: Unit) -> None:
     """Make a ledger with its key at `path`, or leave nothing.
 
     Raises:
         WrongData: some records already belong to a known release ledger.
         BadInput: there is already a file, or the place cannot be written to.
     """
-    opening = {
-        "ledger": os.urandom(16).hex(),
-        "purpose": str(purpose),
-        "ids": FROM_CONTENT if ids_from_content else GIVEN,
-        "unit": str(unit),
-    }
+    opening = _opening(whose, purpose, unit)
     try:
         with taking_turns(path):
             sweep_leftovers(path)
             if os.path.lexists(path):
                 raise already_there(path)
             with _key_at(members.key_path(path), path) as key:
-
-                def fill(store: Store) -> None:
-                    with store.transaction():
-                        store.append("open", opening)
-                        members.enter(store, key, members.fingerprints(key, ids, persons))
-
                 registering: AbstractContextManager[None] = nullcontext()
                 if purpose is Purpose.RELEASE:
-                    registering = KnownLedgers().entering(opening["ledger"], path, ids, persons)
-                Store.create(path, fill, registering)
+                    registering = KnownLedgers().entering(opening["ledger"], path, whose)
+                Store.create(path, lambda store: _fill(store, opening, key, whose), registering)
     except OSError as error:
         raise BadInput(
             f"the ledger cannot be made ({error.strerror})",
@@ -106,6 +87,39 @@ def create(
             why="without a ledger nothing may be drawn",
             remedy="choose a folder that exists, can be written to and has room",
         ) from None
+
+
+def create_in_memory(whose: Identities, purpose: Purpose, unit: Unit) -> tuple[Store, bytes]:
+    """A ledger without a file, and its key.
+
+    Raises:
+        BadInput: it is for release.
+    """
+    if purpose is Purpose.RELEASE:
+        raise BadInput(
+            "a ledger for release cannot be kept in memory",
+            where="purpose",
+            why="what it has spent would be forgotten with the process",
+            remedy='use purpose = "benchmark" or "audit", or a ledger with a file',
+        )
+    store, key = MemoryStore(), os.urandom(32)
+    _fill(store, _opening(whose, purpose, unit), key, whose)
+    return store, key
+
+
+def _opening(whose: Identities, purpose: Purpose, unit: Unit) -> dict[str, str]:
+    return {
+        "ledger": os.urandom(16).hex(),
+        "purpose": str(purpose),
+        "ids": FROM_CONTENT if whose.from_content else GIVEN,
+        "unit": str(unit),
+    }
+
+
+def _fill(store: Store, opening: dict[str, str], key: bytes, whose: Identities) -> None:
+    with store.transaction():
+        store.append("open", opening)
+        members.enter(store, key, members.fingerprints(key, whose.ids, whose.persons))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from stillroom.data.store import home
 from stillroom.errors import BadInput, DoesNotVerify, WrongData
 from stillroom.gate.ledger.members import fingerprints, key_for_new, read_key
 from stillroom.gate.ledger.store import Head
+from stillroom.vocabulary import Identities
 
 _SCHEMA = (
     "CREATE TABLE ledgers (id TEXT PRIMARY KEY, path TEXT, seq INTEGER, hash TEXT)",
@@ -124,19 +125,17 @@ class KnownLedgers:
     def _has_key(self) -> bool:
         return self._key_file.exists() and self._key_file.stat().st_size > 0
 
-    def enter(self, ledger: str, path: Path, ids: list[str], persons: list[str] | None) -> None:
+    def enter(self, ledger: str, path: Path, whose: Identities) -> None:
         """Note that these records belong to this ledger.
 
         Raises:
             WrongData: some of them belong to another ledger.
         """
-        with self.entering(ledger, path, ids, persons):
+        with self.entering(ledger, path, whose):
             pass
 
     @contextmanager
-    def entering(
-        self, ledger: str, path: Path, ids: list[str], persons: list[str] | None
-    ) -> Iterator[None]:
+    def entering(self, ledger: str, path: Path, whose: Identities) -> Iterator[None]:
         """Enter a ledger if what is done meanwhile succeeds; nobody else enters one meanwhile.
 
         Raises:
@@ -146,7 +145,7 @@ class KnownLedgers:
             new = not _has_members(connection)
             # A new key would not recognise the records that were entered under the old one.
             key = key_for_new(self._key_file) if new else read_key(self._key_file)
-            prints = fingerprints(key, ids, persons)
+            prints = fingerprints(key, whose.ids, whose.persons)
             for print_ in prints:
                 other = connection.execute(
                     "SELECT ledgers.path FROM members JOIN ledgers ON ledgers.id = ledger "

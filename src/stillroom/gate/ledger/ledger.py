@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
-from stillroom.data.dataset import is_from_content
 from stillroom.errors import BadInput, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
@@ -25,7 +25,15 @@ from stillroom.gate.ledger.known import KnownLedgers
 from stillroom.gate.ledger.newest import NewestCopy
 from stillroom.gate.ledger.promises import KINDS, Promises, check_reason
 from stillroom.gate.ledger.store import Head, Store, broken
-from stillroom.vocabulary import CHANGED_RECORD, Budget, Integers, Pair, Unit, check_delta
+from stillroom.vocabulary import (
+    CHANGED_RECORD,
+    Budget,
+    Integers,
+    Pair,
+    Sealed,
+    Unit,
+    check_delta,
+)
 
 
 class Ledger:
@@ -41,8 +49,9 @@ class Ledger:
     [Budget(epsilon=1.0, delta=1e-05, pair=record/add-or-remove)]
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, key: bytes | None = None) -> None:
         self._store = store
+        self._own_key = key
         store.check_chain()
         first = next(store.rows("seq = 1"), None)
         if first is None or first.kind != "open":
@@ -60,8 +69,8 @@ class Ledger:
     def create(
         cls,
         path: str | Path,
-        *,
-        ids: Iterable[str],
+        *sealed: Sealed[Any],
+        ids: Iterable[str] | None = None,
         persons: Iterable[str] | None = None,
         purpose: Purpose | str = Purpose.RELEASE,
         ids_from_content: bool = False,
@@ -71,7 +80,8 @@ class Ledger:
 
         Args:
             path: where the file will be; its key goes beside it.
-            ids: the ids of the sensitive records.
+            sealed: the sensitive records; their ids are seen by the gate alone.
+            ids: the ids of sensitive records, where they are not sealed.
             persons: the ids of the persons they belong to, if known.
             purpose: release, benchmark or audit.
             ids_from_content: whether ids are made from the records' content; found by itself where
@@ -80,14 +90,37 @@ class Ledger:
 
         Raises:
             WrongData: some records already belong to a known release ledger.
-            BadInput: there is already a file.
+            BadInput: there is already a file, or no records are named.
         """
-        path, purpose = Path(path), Purpose.named(purpose)
-        records = [str(i) for i in ids]
-        people = None if persons is None else [str(p) for p in persons]
-        made = ids_from_content or any(is_from_content(i) for i in records)
-        creation.create(path, records, people, purpose, Unit(unit), ids_from_content=made)
-        return cls(Store(path))
+        whose = members.whose(sealed, ids, persons, from_content=ids_from_content)
+        creation.create(Path(path), whose, Purpose.named(purpose), Unit(unit))
+        return cls(Store(Path(path)))
+
+    @classmethod
+    def in_memory(
+        cls,
+        *sealed: Sealed[Any],
+        ids: Iterable[str] | None = None,
+        persons: Iterable[str] | None = None,
+        purpose: Purpose | str,
+        ids_from_content: bool = False,
+        unit: Unit | str = Unit.RECORD,
+    ) -> Ledger:
+        """A new ledger without a file: the same rows, chain, prices and checks, until it is closed.
+
+        Assumes: nothing that is drawn under it is released; other ledgers do not know of it.
+
+        Args: as `create`; the purpose is benchmark or audit.
+
+        Raises:
+            BadInput: it is for release, or no records are named.
+
+        >>> ledger = Ledger.in_memory(ids=["a", "b"], purpose="audit")
+        >>> ledger.set_budget(Budget(epsilon=1.0, delta=1e-5), reason="one of many runs")
+        >>> ledger.close()
+        """
+        whose = members.whose(sealed, ids, persons, from_content=ids_from_content)
+        return cls(*creation.create_in_memory(whose, Purpose.named(purpose), Unit(unit)))
 
     @classmethod
     def open(cls, path: str | Path, *, head: Head | None = None, read_only: bool = False) -> Ledger:
@@ -121,7 +154,7 @@ class Ledger:
         return self._store.head()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, or of the memory."""
         self._store.close()
 
     def on_new_head(self, keep: Callable[[Head], None]) -> None:
@@ -132,8 +165,9 @@ class Ledger:
         """All or nothing, on disk when it ends; on an old copy of this ledger, nothing (L8)."""
         return self._newest.change()
 
-    def _key(self) -> bytes:
-        return members.read_key(members.key_path(self.path))
+    def key(self) -> bytes:
+        """What its records are recognised by; never in the ledger itself."""
+        return self._own_key or members.read_key(members.key_path(self.path))
 
     # -- whose data -------------------------------------------------------------------------
 
@@ -148,12 +182,17 @@ class Ledger:
 
     def recognises(self, ids: Iterable[str]) -> bool:
         """Whether at least one of these records has been seen before; changes nothing."""
-        prints = members.fingerprints(self._key(), ids)
-        return len(members.unseen(self._store, prints)) < len(prints)
+        key, seen = self.key(), members.seen(self._store)
+        return any(not seen.isdisjoint(members.fingerprints(key, [i])) for i in ids)
 
-    def protects(self, ids: Iterable[str]) -> bool:
-        """Whether this ledger, or another for release, answers for one of these records."""
-        records = [str(i) for i in ids]
+    def protects(self, *parts: Iterable[str] | Sealed[Any]) -> bool:
+        """Whether this ledger, or another for release, answers for one of these records.
+
+        Args:
+            parts: ids of records, or sealed records.
+        """
+        told = [p.sealed_ids().ids if isinstance(p, Sealed) else p for p in parts]
+        records = [str(i) for ids in told for i in ids]
         # Also for a benchmark: what a release promised to protect is public nowhere in this home.
         return self.recognises(records) or KnownLedgers().holds(records)
 
@@ -163,11 +202,11 @@ class Ledger:
         Raises:
             WrongData: not one record was seen before, or one belongs to another ledger.
         """
-        records = [str(i) for i in ids]
-        people = None if persons is None else [str(p) for p in persons]
+        whose = members.whose((), ids, persons)
+        records = whose.ids
         # Without a single record on either side there is nothing to tell data sets apart by.
         known = not records or self.recognises(records) or not self._store.has_members()
-        if not known or (not self.ids_from_content and any(map(is_from_content, records))):
+        if not known or (not self.ids_from_content and whose.from_content):
             raise WrongData(
                 "not one of these records belongs to the ledger"
                 if not known
@@ -177,12 +216,13 @@ class Ledger:
                 remedy="open the ledger of this data set, or make one with Ledger.create",
             )
         if self._known is not None:
-            self._known.enter(self.id, self.path, records, people)
-        key = self._key()
-        prints = members.fingerprints(key, records, people)
+            self._known.enter(self.id, self.path, whose)
+        key = self.key()
+        prints = members.fingerprints(key, records, whose.persons)
         with self._change():
             # Also where none is new: the number of rows must not tell (K10).
-            members.enter(self._store, key, members.unseen(self._store, prints))
+            seen = members.seen(self._store)
+            members.enter(self._store, key, [p for p in prints if p not in seen])
 
     # -- budgets ----------------------------------------------------------------------------
 

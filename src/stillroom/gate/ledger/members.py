@@ -10,10 +10,45 @@ import hmac
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+from stillroom.data.dataset import is_from_content
 from stillroom.durable import sweep, write_whole
 from stillroom.errors import BadInput
 from stillroom.gate.ledger.store import Store
+from stillroom.vocabulary import Identities, Sealed
+
+
+def whose(
+    sealed: Sequence[Sealed[Any]],
+    ids: Iterable[str] | None = None,
+    persons: Iterable[str] | None = None,
+    *,
+    from_content: bool = False,
+) -> Identities:
+    """Everybody in the sealed parts, and those who are named beside them.
+
+    Raises:
+        BadInput: neither are given.
+    """
+    if not sealed and ids is None:
+        raise BadInput(
+            "a ledger of nobody's records",
+            where="ids",
+            why="it would answer for none, and nothing would be charged to anybody",
+            remedy="give the sealed records, or their ids",
+        )
+    parts = [part.sealed_ids() for part in sealed]
+    if ids is not None:
+        told = None if persons is None else tuple(map(str, persons))
+        named = tuple(map(str, ids))
+        parts.append(Identities(named, told, any(map(is_from_content, named))))
+    known = any(part.persons is not None for part in parts)
+    return Identities(
+        tuple(i for part in parts for i in part.ids),
+        tuple(p for part in parts for p in part.persons or ()) if known else None,
+        from_content or any(part.from_content for part in parts),
+    )
 
 
 def key_path(ledger: Path) -> Path:
@@ -89,10 +124,9 @@ def digest(key: bytes, nonce: str, prints: Sequence[bytes]) -> str:
     return hmac.digest(key, nonce.encode() + b"".join(sorted(prints)), "sha256").hex()
 
 
-def unseen(store: Store, prints: Sequence[bytes]) -> list[bytes]:
-    """Those of the fingerprints that the ledger does not hold yet."""
-    seen = "SELECT 1 FROM members WHERE hmac = ?"
-    return [p for p in prints if not store.query(seen, (p,))]
+def seen(store: Store) -> set[bytes]:
+    """The fingerprints that the ledger holds."""
+    return {known for (known,) in store.query("SELECT hmac FROM members")}
 
 
 def enter(store: Store, key: bytes, prints: Sequence[bytes]) -> None:

@@ -54,6 +54,11 @@ _GUARDS = "".join(
     for verb in ("UPDATE", "DELETE")
 )
 
+_EMPTY = (
+    f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; "
+    f"{_SCHEMA} {_GUARDS} COMMIT;"
+)
+
 DATED = ("open", "unit", "budget", "unset", "block")
 """Rows that tell their day. No other row tells a time: a step takes as long as its batch (K10)."""
 
@@ -141,10 +146,7 @@ class Store:
             with _explained(path):
                 os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 with closing(sqlite3.connect(draft, isolation_level=None)) as made:
-                    made.executescript(
-                        f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; "
-                        f"PRAGMA user_version = {SCHEMA_VERSION}; {_SCHEMA} {_GUARDS} COMMIT;"
-                    )
+                    made.executescript(_EMPTY)
             # Not WAL: what could not be moved over from there would be left behind.
             with closing(cls(draft, journal="DELETE")) as store:
                 fill(store)
@@ -155,6 +157,7 @@ class Store:
             _remove(draft)
 
     def _connect(self) -> sqlite3.Connection:
+        """The connection of this process."""
         # A connection must not be carried over a fork.
         if self._connection is None or self._pid != os.getpid():
             if self.read_only:
@@ -342,6 +345,32 @@ class Store:
                 if seq != expected or not linked:
                     raise broken(self.path, expected, "the chain of hashes breaks")
                 previous, expected = digest, seq + 1
+
+
+class MemoryStore(Store):
+    """Rows in the memory of one process; closing it frees them."""
+
+    def __init__(self) -> None:
+        self.path = Path(":memory:")
+        self.read_only = False
+        self._pid = os.getpid()
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
+        self._connection.executescript(_EMPTY)
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._connection is None or self._pid != os.getpid():
+            raise BadInput(
+                "a ledger in memory is used after it was closed, or in another process",
+                where=str(self.path),
+                why="what is spent there would be missing here",
+                remedy="use it in the process that made it, or make a ledger with a file",
+            )
+        return self._connection
+
+    def _refuse_if_replaced(self) -> None:
+        """There is no file that could be."""
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def verify(ledger: Ledger) -> None:
     store = ledger.store
     store.check_chain()
     verify_rows(store.rows(), str(ledger.path))
-    key = members.read_key(members.key_path(ledger.path))
+    key = ledger.key()
     for row in store.rows("kind = 'members'"):
         stored = [m for (m,) in store.query("SELECT hmac FROM members WHERE seq = ?", (row.seq,))]
         if members.digest(key, row.body["nonce"], stored) != row.body["digest"]:
