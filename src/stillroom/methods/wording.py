@@ -1,4 +1,4 @@
-"""Words on a certificate that hold for every method: derived from the recipe by writer and verifier."""
+"""Words on a certificate that hold for every method; writer and verifier derive them."""
 
 from __future__ import annotations
 

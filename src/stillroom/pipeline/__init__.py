@@ -1,1 +1,1 @@
-"""The pipeline: recipe to price, to a result in memory, to a bundle on disk, and back by `verify`."""
+"""The pipeline: price a recipe, run it in memory, publish the result, and verify it."""

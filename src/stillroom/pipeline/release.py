@@ -1,4 +1,4 @@
-"""From a recipe's file to a bundle: price, run, publish; the same call goes on where it was cut off."""
+"""From a recipe's file to a bundle; the same call goes on where it was cut off."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def _evaluate(
         sigma, tables = recipe.privacy.evaluation_sigma, []
         for name, rival in measured.items():
             # What was lost is not drawn again (L2), so the last ones may be missing. An empty test
-            # part is drawn for all the same: how much is drawn must not tell that it is empty (K10).
+            # part is drawn for all the same: how much is drawn must not tell of it (K10).
             if not passage.ahead(1):
                 break
 

@@ -1,8 +1,8 @@
 """What a source is: where knowledge of sensitive records comes from, and what it costs.
 
-A method says what it will want to know (`Ask`). A source turns that into requests at the gate, looks
-at the sealed records before anything is paid for, and then answers. Methods and sources know of each
-other only what stands here.
+A method says what it will want to know (`Ask`). A source turns that into requests at the gate,
+looks at the sealed records before anything is paid for, and then answers. Methods and sources know
+of each other only what stands here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Source plain: one ordinary teacher that saw every record; for a paper's algorithm as published.
 
-It promises nothing: what it says leaves unprotected, and the price is infinite. A method that bounds
-its answers itself, as a paper may, makes its own requests and asks `teacher`.
+It promises nothing: what it says leaves unprotected, and the price is infinite. A method that
+bounds its answers itself, as a paper may, makes its own requests and asks `teacher`.
 """
 
 from __future__ import annotations

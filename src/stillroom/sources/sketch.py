@@ -299,7 +299,7 @@ class SketchSource:
 
 
 class OpenedSketch:
-    """A sketch that answers by the likelihood of its mixture; all of it is free once it is drawn."""
+    """A sketch that answers by the likelihood of its mixture; free once it is drawn."""
 
     width = 1
     left = None

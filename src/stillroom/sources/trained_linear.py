@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -127,10 +128,10 @@ class LinearTeacher:
         return linear_model(self._features, weights)
 
     @property
-    def _kept(self) -> str:
+    def _kept(self) -> Path:
         """Where this run keeps its directions, so that it goes on with the same ones."""
         recipe = hashlib.sha256(self._recipe.model_dump_json().encode()).hexdigest()
-        return str(self._checkpoint / f"directions-{recipe[:16]}.npz")
+        return self._checkpoint / f"directions-{recipe[:16]}.npz"
 
     def _to_fit_on(self) -> PublicPictures | None:
         section = self._sketch.section
