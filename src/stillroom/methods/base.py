@@ -55,6 +55,7 @@ class Terms:
         teacher: what kind of model it is measured beside, where it is a compressed one.
         warnings: what a reader must see.
         observed: the names of what the statements rest on.
+        samples: how many pictures of a sketch are shown.
     """
 
     about: str
@@ -63,6 +64,7 @@ class Terms:
     teacher: str | None = None
     warnings: tuple[str, ...] = ()
     observed: frozenset[str] = frozenset()
+    samples: int = 0
 
 
 @dataclass(frozen=True)

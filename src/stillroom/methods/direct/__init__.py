@@ -71,7 +71,12 @@ class Direct:
             about = f"network `{recipe.student.model}`, a student of a {about}"
             knowledge = (*knowledge, STUDENT_OF_SKETCH)
         return Terms(
-            about, own.assumptions, knowledge, warnings=own.warnings, observed=own.observed
+            about,
+            own.assumptions,
+            knowledge,
+            warnings=own.warnings,
+            observed=own.observed,
+            samples=SHOWN_SAMPLES if recipe.sketch else 0,
         )
 
     def prepare(
