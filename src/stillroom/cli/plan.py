@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from stillroom.gate import Plan
+    from stillroom.planning import Plan
 
 
 def plan(
@@ -34,8 +34,8 @@ def plan(
     Example: stillroom plan --teachers 250 --queries 200 --epsilon 1
     """
     from stillroom.cli.printing import print_json
-    from stillroom.gate.planning import CONSENSUS
-    from stillroom.gate.planning import plan as make_plan
+    from stillroom.planning import CONSENSUS
+    from stillroom.planning import plan as make_plan
 
     made = make_plan(
         teachers=teachers,

@@ -13,7 +13,7 @@ from stillroom.gate.entropy import Entropy
 from stillroom.gate.ledger.draws import Stored
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.store import canonical
-from stillroom.gate.mechanisms import GaussianSum, Mechanism
+from stillroom.gate.mechanisms import Mechanism
 from stillroom.gate.sampling import coins
 from stillroom.vocabulary import Bounded, Integers, Receipt, Sanitised, SecretSample
 
@@ -132,7 +132,7 @@ class Passage:
         return self._release(ask(), key=key)
 
     def _key(self, question: bytes) -> str:
-        if isinstance(self.mechanism, GaussianSum):
+        if self.mechanism.one_row:
             # Sums are numbered, so that only their own wish may recall them: never cached (L7).
             question = f"{self.block} {self._place} ".encode() + question
         return question_key(self._ledger, self._recipe_hash, question, self.mechanism)
@@ -167,7 +167,7 @@ class Passage:
             query: the bytes of the public question.
             answer: computes the bounded value; not called when the answer is known.
         """
-        if isinstance(self.mechanism, GaussianSum):
+        if self.mechanism.one_row:
             raise BadInput(
                 "sums are not kept by question",
                 where="ask",
@@ -184,7 +184,7 @@ class Passage:
         The next release must be of a value computed on this very sample.
         """
         mechanism = self.mechanism
-        if not isinstance(mechanism, GaussianSum) or mechanism.rate == 1:
+        if mechanism.rate == 1:
             raise BadInput(
                 f"{mechanism.name} was not paid for as a sampled sum",
                 where="poisson",
@@ -241,8 +241,9 @@ class Passage:
                 remedy="clip it to the declared sensitivity, or reserve a mechanism that covers it",
             )
         sample = self._pending[0] if self._pending is not None else None
-        sampled = isinstance(self.mechanism, GaussianSum) and self.mechanism.rate < 1
-        if bounded.sample is not sample or sampled != (sample is not None and sample.opened):
+        if bounded.sample is not sample or (self.mechanism.rate < 1) != (
+            sample is not None and sample.opened
+        ):
             raise NotSanitised(
                 "the value was not computed on the sample that was drawn for it",
                 why="the price of a sampled sum holds only for its own fresh sample",
@@ -250,7 +251,7 @@ class Passage:
             )
         value = bounded.open_bounded()
         self.mechanism.check(value)
-        if isinstance(self.mechanism, GaussianSum) and len(value) != 1:
+        if self.mechanism.one_row and len(value) != 1:
             raise BadInput(
                 f"a sum is one row, got {len(value)}",
                 where="release",

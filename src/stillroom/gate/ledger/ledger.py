@@ -21,9 +21,9 @@ from stillroom.gate.ledger import creation, draws, members
 from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish, wishes_from_json
 from stillroom.gate.ledger.budget import Spent, Totals, share_spent, totals_from_json
 from stillroom.gate.ledger.creation import FROM_CONTENT, Purpose
-from stillroom.gate.ledger.known import KnownLedgers
 from stillroom.gate.ledger.newest import NewestCopy
 from stillroom.gate.ledger.promises import KINDS, Promises, check_reason
+from stillroom.gate.ledger.register import Register
 from stillroom.gate.ledger.store import Head, Store, broken
 from stillroom.vocabulary import (
     CHANGED_RECORD,
@@ -62,7 +62,7 @@ class Ledger:
             self.ids_from_content: bool = first.body["ids"] == FROM_CONTENT
         except (KeyError, TypeError, ValueError):
             raise broken(store.path, 1, "its opening row cannot be read") from None
-        self._known = KnownLedgers() if self.purpose is Purpose.RELEASE else None
+        self._known = Register() if self.purpose is Purpose.RELEASE else None
         self._newest = NewestCopy(store, self.id, self._known)
 
     @classmethod
@@ -194,7 +194,7 @@ class Ledger:
         told = [p.sealed_ids().ids if isinstance(p, Sealed) else p for p in parts]
         records = [str(i) for ids in told for i in ids]
         # Also for a benchmark: what a release promised to protect is public nowhere in this home.
-        return self.recognises(records) or KnownLedgers().holds(records)
+        return self.recognises(records) or Register().holds(records)
 
     def admit(self, ids: Iterable[str], persons: Iterable[str] | None = None) -> None:
         """Accept a data set that may have gained and lost records since last time (L1).

@@ -2,7 +2,7 @@
 
 Row n carries the SHA-256 of row n-1 and of itself, so a changed, removed or reordered row breaks
 the chain. This finds accidents and clumsy edits, not a forger who rewrites the whole file: heads
-kept elsewhere (known.py, run folders, certificates) find that.
+kept elsewhere (register.py, run folders, certificates) find that.
 """
 
 from __future__ import annotations

@@ -126,6 +126,7 @@ class GaussianSum(Mechanism):
     """
 
     name = "gaussian-sum"
+    one_row = True
     sigma: Fraction
     width: int
     squared_norm: int
