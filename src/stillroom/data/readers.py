@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.arrays import opened_npz
-from stillroom.data.dataset import Dataset, class_names
+from stillroom.data.dataset import Dataset, class_names, refuse_other_length
 from stillroom.data.files import CHUNK, Content, idx_header, opened
 from stillroom.errors import BadInput
 from stillroom.extras import needed
@@ -99,7 +99,6 @@ def read_npz(path: str | Path, classes: Classes, part: str | None = None) -> Dat
             choice = " or ".join(f"part={p!r}" for p in parts if p) or "no part"
             raise BadInput(
                 f"the file has no arrays x{ending} and y{ending}, but {_listed(arrays.names)}",
-                where=str(path),
                 why="records and labels are looked for under these names",
                 remedy=f"ask for {choice}"
                 if parts
@@ -109,7 +108,7 @@ def read_npz(path: str | Path, classes: Classes, part: str | None = None) -> Dat
         records = len(x) if x.ndim else 0
         arrays.refuse_more(records)
         ids, persons = (
-            _listed_names(arrays[kind + ending], kind, records, str(path))
+            _listed_names(arrays[kind + ending], kind, records)
             if kind + ending in arrays.names
             else None
             for kind in ("ids", "persons")
@@ -217,7 +216,6 @@ class _Lines(Iterator[str]):
 
     def __init__(self, content: Content) -> None:
         self._text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
-        self._where = str(content.path)
         self.taken = 0
 
     def __next__(self) -> str:
@@ -227,7 +225,6 @@ class _Lines(Iterator[str]):
         if self.taken > LONGEST_LINE:
             raise BadInput(
                 f"a record has more than {LONGEST_LINE} characters",
-                where=self._where,
                 why="it would fill the memory; a file of another kind may look like one line",
                 remedy="check that the file is a CSV with one record per line",
             )
@@ -298,15 +295,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(shown)}{more}" if names else "none at all"
 
 
-def _listed_names(names: npt.NDArray[Any], kind: str, records: int, where: str) -> tuple[Any, ...]:
-    if names.size != records:
-        # Before they become texts, which take ten times the memory.
-        raise BadInput(
-            f"there are not as many {kind} as records",
-            where=where,
-            why="every record needs its own, in the same order",
-            remedy=f"check that records and {kind} come from the same file or the same part",
-        )
+def _listed_names(names: npt.NDArray[Any], kind: str, records: int) -> tuple[Any, ...]:
+    # Before they become texts, which take ten times the memory.
+    refuse_other_length(names.size, kind, records)
     return tuple(np.atleast_1d(names).tolist())
 
 
@@ -316,7 +307,6 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
         if header is None:
             raise BadInput(
                 "the file does not start like an IDX file",
-                where=str(path),
                 remedy="give the IDX file itself, plain or gzipped, not an archive around it",
             )
         dtype, shape = header
@@ -325,15 +315,13 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
         body = bytearray()
         while len(body) <= expected and (chunk := stream.read(CHUNK)):
             body += chunk
-        if len(body) == expected:
-            stream.refuse_more(expected, shape[0])
-    if expected == 0 or len(body) != expected:
-        flaw = "longer" if len(body) > expected > 0 else "shorter"
-        raise BadInput(
-            f"the file is {flaw} than its header says",
-            where=str(path),
-            why="records would be cut or shifted against their labels",
-            remedy="get the file again; it may be an unfinished copy",
-        )
+        if expected == 0 or len(body) != expected:
+            flaw = "longer" if len(body) > expected > 0 else "shorter"
+            raise BadInput(
+                f"the file is {flaw} than its header says",
+                why="records would be cut or shifted against their labels",
+                remedy="get the file again; it may be an unfinished copy",
+            )
+        stream.refuse_more(expected, shape[0])
     stored = np.frombuffer(body, dtype=dtype).reshape(shape)
     return stored.astype(dtype.newbyteorder("="), copy=False)
