@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.data.files import CHUNK, Content, opened
+from stillroom.data.files import CHUNK, DAMAGE, Content, opened
 from stillroom.errors import BadInput
 
 LONGEST_HEADER = 10_000
@@ -80,7 +80,7 @@ def opened_npz(path: Path) -> Iterator[Arrays]:
 def _plain_arrays() -> Iterator[None]:
     try:
         yield
-    except (BadInput, MemoryError):
+    except (BadInput, MemoryError, *DAMAGE):
         raise
     except Exception:
         # On a damaged file zipfile and numpy fail in a dozen ways; their messages may quote it.

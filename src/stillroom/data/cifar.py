@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.dataset import Dataset, class_names
-from stillroom.data.files import CIFAR_RECORD, file_kind, opened
+from stillroom.data.files import CIFAR_RECORD, DAMAGE, file_kind, opened
 from stillroom.data.readers import Classes
 from stillroom.errors import BadInput
 
@@ -81,7 +80,7 @@ def _python_batch(path: Path) -> Arrays:
             batch = _Unpickler(stream).load()
             content = {key.decode() if isinstance(key, bytes) else key: batch[key] for key in batch}
             return _pixels(content["data"]), _labels(content["labels"])
-        except (BadInput, MemoryError, OSError, EOFError, zlib.error):
+        except (BadInput, MemoryError, *DAMAGE):
             raise
         except Exception:
             # A damaged pickle fails in a dozen ways; their messages may quote the file.

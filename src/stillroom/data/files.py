@@ -38,6 +38,9 @@ PACKED_GROWTH = 32
 PLAIN_GROWTH = 4
 """Bytes of content for one on disk, in files of any size; a number takes two in a CSV file."""
 
+DAMAGE = (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError)
+"""How reading a file that is damaged, or of another kind, fails; `plain_file` refuses it then."""
+
 CIFAR_RECORD = 1 + 3 * 32 * 32
 """Bytes of one CIFAR-10 record: its label, then the red, the green and the blue plane."""
 
@@ -183,7 +186,7 @@ def plain_file(path: Path) -> Iterator[tuple[IO[bytes], int]]:
                     yield raw, stored
             finally:
                 os.close(descriptor)
-        except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as fault:
+        except DAMAGE as fault:
             # Only the system's own words are passed on: other messages may quote the file.
             reason = fault.strerror if isinstance(fault, OSError) else None
             raise _unreadable(reason or "it is damaged or of another kind") from None
