@@ -10,8 +10,7 @@ import io
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from functools import partial
-from operator import itemgetter
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +162,8 @@ def read_csv(
         header = next(lines, [])
         roles = {"ids": id, "persons": person, "labels": label}
         place = {role: _column(header, c, str(path)) for role, c in roles.items() if c is not None}
-        features = [i for i in range(len(header)) if i not in place.values()]
-        chosen = itemgetter(*features) if len(features) > 1 else partial(_chosen, features)
+        is_feature = [i not in place.values() for i in range(len(header))]
+        features = list(compress(range(len(header)), is_feature))
         for cells in lines:
             text.taken = 0
             if not cells:
@@ -177,7 +176,7 @@ def read_csv(
                     remedy="repair the line; text with commas needs quotes",
                 )
             try:
-                numbers.extend(map(float, chosen(cells)))
+                numbers.extend(map(float, compress(cells, is_feature)))
             except ValueError:
                 raise _no_number(header, cells, features, where) from None
             if cells[place["labels"]] not in number_of:
@@ -205,10 +204,6 @@ def read_csv(
     persons = tuple(texts["persons"]) if person is not None else None
     columns = tuple(header[i] for i in features)
     return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path), columns)
-
-
-def _chosen(places: list[int], cells: list[str]) -> list[str]:
-    return [cells[i] for i in places]
 
 
 class _Lines(Iterator[str]):
