@@ -59,7 +59,7 @@ def fetch_fashion(work: Path, files: Collection[str]) -> Fetched:
     fetched = {}
     with suppress(OSError, EOFError, zlib.error):
         for file in files:
-            fetched[file] = unzipped((folder / f"{file}.gz").read_bytes())
+            fetched[file] = gzip.decompress((folder / f"{file}.gz").read_bytes())
     return fetched
 
 
@@ -87,11 +87,6 @@ def _binary_batch(pixels: np.ndarray, labels: Iterable[int]) -> bytes:
     planes = pixels.transpose(0, 2, 1).reshape(len(pixels), -1)
     own = bytes(islice(labels, len(pixels)))
     return np.column_stack([np.frombuffer(own, dtype=np.uint8), planes]).tobytes()
-
-
-def unzipped(content: bytes) -> bytes:
-    """The content of a file that may be gzipped."""
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
 
 
 class _ClientFailed(BadInput):

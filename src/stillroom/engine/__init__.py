@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy.typing as npt
 
+from stillroom.engine.clusters import deaths
 from stillroom.engine.results import Result, Store, checked
-from stillroom.engine.workers import Engine, deaths, one_thread, stream
+from stillroom.engine.workers import Engine, one_thread, stream
 from stillroom.errors import BadInput, StillroomError
 
 __all__ = ["CORES", "Engine", "Result", "Task", "Unit", "run_all"]
@@ -93,7 +94,7 @@ def run_all(
                         store.save(units[position].name, result)
                     results[position] = result
                     on_done(len(results), len(units))
-        except deaths(engine) as death:
+        except deaths(engine.kind) as death:
             if restart == RESTARTS:
                 left = [unit.name for i, unit in enumerate(units) if i not in results]
                 raise _killed(left, len(units), kept=store is not None) from death

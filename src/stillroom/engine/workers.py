@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from stillroom.engine import clusters
 from stillroom.engine.clusters import ENVIRONMENT, environment
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, located
 from stillroom.extras import needed
 
 Kind = Literal["serial", "loky", "ray", "dask"]
@@ -45,23 +45,20 @@ class Engine:
     workers: int | None = None
     address: str | None = None
 
+    @located("engine")
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise BadInput(
-                f"unknown engine {self.kind!r}",
-                where="engine",
-                remedy=f"use one of: {', '.join(get_args(Kind))}",
+                f"unknown engine {self.kind!r}", remedy=f"use one of: {', '.join(get_args(Kind))}"
             )
         if self.workers is not None and self.workers < 1:
             raise BadInput(
                 f"{self.workers} workers cannot work",
-                where="engine",
                 remedy="give 1 or more, or none at all for one a core",
             )
         if self.address is not None and self.kind not in ("ray", "dask"):
             raise BadInput(
                 f"the engine {self.kind!r} has no address",
-                where="engine",
                 why="it runs on this machine only",
                 remedy="leave the address out, or use ray or dask",
             )
@@ -148,12 +145,3 @@ def _end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def deaths(engine: Engine) -> tuple[type[Exception], ...]:
-    """How this engine says that a worker was killed."""
-    if engine.kind == "loky" and sys.modules.get("joblib"):
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        return (TerminatedWorkerError,)
-    return clusters.deaths(engine.kind)
