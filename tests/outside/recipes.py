@@ -21,6 +21,6 @@ def recipe_for(method: str, source: str, *, ledger: str = "ledger.sqlite") -> st
         f'ledger = "{ledger}"\n'
         f'[data]\nsource = "digits"\ntest = "1/4"\ntest_is_public = true\ndeclared_size = 800\n'
         f'{public}[features]\nname = "pixels"\nfull_scale = 16\n'
-        f'{SOURCES[source]}{METHODS.get(method, "")}'
+        f"{SOURCES[source]}{METHODS.get(method, '')}"
         '[engine]\nkind = "serial"\n[privacy]\nepsilon = 8\n'
     )

@@ -33,9 +33,11 @@ class Gate:
     >>> import tempfile
     >>> from stillroom.data import Split, digits
     >>> from stillroom.gate import Budget, Ledger, NoisyArgmax
-    >>> from stillroom.private import VotingTeachers
+    >>> from stillroom.engine import Engine
+    >>> from stillroom.private import Ensemble, EnsemblePlan
     >>> split = Split.by_fraction(digits(), key="tour", public="1/10", test="1/10")
-    >>> teachers = VotingTeachers.train(split.sensitive, count=40, key="tour")
+    >>> plan = EnsemblePlan(count=40, key="tour", shard_cap=60)
+    >>> teachers = Ensemble.train(split.sensitive, None, plan, engine=Engine("serial"))
     >>> path = tempfile.mkdtemp() + "/ledger.sqlite"
     >>> ledger = Ledger.create(path, ids=split.sensitive.ids, purpose="benchmark")
     >>> ledger.set_budget(Budget(epsilon=5, delta=1e-5), reason="label 50 digits")

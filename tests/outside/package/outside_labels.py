@@ -6,13 +6,13 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from stillroom.methods.base import Plan, Result, Terms
+from stillroom.methods.base import Job, Plan, Result, Terms
 from stillroom.models import AsPictures, build
 from stillroom.models.training import NetworkTraining, softened
 from stillroom.recipe import Section
 from stillroom.release.controls import Claim
 from stillroom.release.torch_model import TorchModel
-from stillroom.sources import SOURCES, Ask, PublicSide, RecipeWithSource
+from stillroom.sources import SOURCES, Ask, RecipeWithSource
 
 
 class LabelsSection(Section):
@@ -38,37 +38,28 @@ class Labels:
         about = f"network `{recipe.labels.student}`, a student of a {own.about}"
         return Terms(about, own.assumptions, own.knowledge, None, own.warnings, own.observed)
 
-    def prepare(self, recipe, facts, parties, public, test, places, progress):
-        side, asked = PublicSide(public, public), Ask(scores=len(public))
-        source = SOURCES[recipe.source]
-        return LabelsJob(
-            recipe, public, source.prepare(recipe, facts, parties, side, asked, places, progress)
-        )
+    def prepare(self, setting):
+        public = setting.public.records
+        source = SOURCES[setting.recipe.source].prepare(setting, Ask(scores=len(public)))
+        return Job(source.width, lambda passages: taught(setting, source.open(passages)))
 
 
-class LabelsJob:
-    def __init__(self, recipe, public, source):
-        self.recipe, self.public, self.source, self.width = recipe, public, source, source.width
-
-    def run(self, passages, progress):
-        answers, part = self.source.open(passages, progress), self.recipe.labels
-        told = answers.scores(self.public.x)
-        answers.close()
-        shape, classes = self.public.shape, len(self.public.classes)
-        scale = AsPictures(shape, self.recipe.features.full_scale)
-        student = build(part.student, scale.given, classes, seed=0)
-        x = torch.from_numpy(self.public.x[told.answered].copy())
-        scores = torch.from_numpy(told.values).float()
-        training = NetworkTraining(
-            student, scale, epochs=part.epochs, learning_rate=4e-3, seed=0
-        )
-        progress.tell("student")
-        for epoch in range(part.epochs):
-            training.distil(x, scores, 32, softened(1.0))
-            progress.step(epoch + 1, part.epochs)
-        about = LABELS.terms(self.recipe, answers.observed, 1).about
-        model = TorchModel(nn.Sequential(scale, student).eval(), shape, about)
-        return Result(model, answers.observed)
+def taught(setting, answers):
+    recipe, public, part = setting.recipe, setting.public.records, setting.recipe.labels
+    told = answers.scores(public.x)
+    answers.close()
+    scale = AsPictures(public.shape, recipe.features.full_scale)
+    student = build(part.student, scale.given, len(public.classes), seed=0)
+    x = torch.from_numpy(public.x[told.answered].copy())
+    scores = torch.from_numpy(told.values).float()
+    training = NetworkTraining(student, scale, epochs=part.epochs, learning_rate=4e-3, seed=0)
+    setting.progress.tell("student")
+    for epoch in range(part.epochs):
+        training.distil(x, scores, 32, softened(1.0))
+        setting.progress.step(epoch + 1, part.epochs)
+    about = LABELS.terms(recipe, answers.observed, 1).about
+    model = TorchModel(nn.Sequential(scale, student).eval(), public.shape, about)
+    return Result(model, answers.observed)
 
 
 LABELS = Labels()
