@@ -16,9 +16,9 @@ from typing import Any
 from stillroom.errors import BadInput, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
-from stillroom.gate.events import REPEATABLE, Line, lines_from_json
+from stillroom.gate.events import Line
 from stillroom.gate.ledger import creation, draws, members
-from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish, wishes_from_json
+from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish, lines_of, wishes_from_json
 from stillroom.gate.ledger.budget import Spent, Totals, share_spent, totals_from_json
 from stillroom.gate.ledger.creation import FROM_CONTENT, Purpose
 from stillroom.gate.ledger.newest import NewestCopy
@@ -301,15 +301,7 @@ class Ledger:
 
     def events(self) -> list[Line]:
         """Everything that was charged so far; nothing of it is finite where noise is repeatable."""
-        return [
-            line
-            for row in self._store.rows("kind = 'block'")
-            for line in (
-                lines_from_json(row.body["events"])
-                if row.body["noise"] == "os"
-                else [(REPEATABLE, 1)]
-            )
-        ]
+        return lines_of(self._store.rows("kind = 'block'"))
 
     def standing(self) -> list[Spent]:
         """Every budget and what it has seen."""
