@@ -406,19 +406,3 @@ class Ledger:
         """How many answers of a wish were begun, lost ones included."""
         last = self._store.last("block = ? AND kind = 'draw'", (block,))
         return int(last.body["drawn"].get(str(place), 0)) if last else 0
-
-    def answerable(self, block: int, place: int, wish: Wish) -> int:
-        """How many more rows of a wish may be answered; fewer than are left where it has a cap."""
-        return draws.answerable(self._store, block, place, wish)
-
-    def committed(self, block: int, place: int) -> list[draws.Stored]:
-        """The committed answers of a wish, in order."""
-        return draws.committed(self._store, block, place)
-
-    def known(self, key: str) -> draws.Stored | None:
-        """The first answer that was stored under a key, if any (L7)."""
-        return draws.known(self._store, key)
-
-    def answers(self, draw: int) -> Integers:
-        """The noisy answers of a committed draw."""
-        return draws.answers(self._store, draw)
