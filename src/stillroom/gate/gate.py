@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from stillroom.gate.entropy import Entropy, source_of
-from stillroom.gate.ledger import members
+from stillroom.gate.ledger import draws, members
 from stillroom.gate.ledger.blocks import Wish, name_of
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.mechanisms import Mechanism
@@ -164,11 +164,12 @@ class Gate:
     ) -> Sanitised[Integers] | None:
         """The answer already paid for to the same public question, if there is one; free (L7)."""
         recipe_hash = _hash(recipe)
-        known = self.ledger.known(question_key(self.ledger, recipe_hash, query, mechanism))
+        key = question_key(self.ledger, recipe_hash, query, mechanism)
+        known = draws.known(self.ledger.store, key)
         if known is None:
             return None
         receipt = Receipt(self.ledger.id, known.block, known.draw)
-        return Sanitised(self.ledger.answers(known.draw), (receipt,))
+        return Sanitised(draws.answers(self.ledger.store, known.draw), (receipt,))
 
 
 def _hash(recipe: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from stillroom.errors import BadInput, NotSanitised, NumericalDoubt
 from stillroom.gate.entropy import Entropy
+from stillroom.gate.ledger import draws
 from stillroom.gate.ledger.draws import Stored
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.store import canonical
@@ -63,7 +64,7 @@ class Passage:
         self._place = place
         self._count = count
         self._pending: tuple[SecretSample, int] | None = None
-        self._waiting = deque(ledger.committed(block, place))
+        self._waiting = deque(draws.committed(ledger.store, block, place))
         self._unkeyed: dict[str, Stored] = {}
 
     @property
@@ -90,7 +91,7 @@ class Passage:
         if self._waiting:
             return min(rows, self._waiting[0].rows)
         wish = (self.mechanism, self.count)
-        answerable = self._ledger.answerable(self.block, self._place, wish)
+        answerable = draws.answerable(self._ledger.store, self.block, self._place, wish)
         return min(rows, self.left) if answerable > 0 else 0
 
     def knows(self, question: bytes) -> bool:
@@ -139,17 +140,18 @@ class Passage:
 
     def _known(self, key: str) -> Stored | None:
         """What was answered before under this key, unless it still waits for its turn here."""
-        known = self._unkeyed.get(key) or self._ledger.known(key)
+        known = self._unkeyed.get(key) or draws.known(self._ledger.store, key)
         waiting = known is not None and known.draw in {stored.draw for stored in self._waiting}
         return None if waiting else known
 
     def _kept(self, stored: Stored) -> Sanitised[Integers]:
-        values = self._ledger.answers(stored.draw)
+        values = draws.answers(self._ledger.store, stored.draw)
         return Sanitised(values, (Receipt(self._ledger.id, stored.block, stored.draw),))
 
     def earlier(self) -> list[Sanitised[Integers]]:
         """The answers the block has given so far, in order; reading them again is free."""
-        return [self._kept(stored) for stored in self._ledger.committed(self.block, self._place)]
+        given = draws.committed(self._ledger.store, self.block, self._place)
+        return [self._kept(stored) for stored in given]
 
     def release(self, bounded: Bounded) -> Sanitised[Integers]:
         """Add the mechanism's noise to a bounded value, one answer per row.
@@ -175,7 +177,7 @@ class Passage:
                 remedy="use release",
             )
         key = self._key(query)
-        known = self._ledger.known(key)
+        known = draws.known(self._ledger.store, key)
         return self._release(answer(), key=key) if known is None else self._kept(known)
 
     def poisson(self) -> SecretSample:
