@@ -18,7 +18,7 @@ NameOrFile = Annotated[
     str,
     typer.Argument(
         help="A known name; a file: npz, CSV, IDX, CIFAR-10 batch or SVHN mat; or a folder: "
-        "CIFAR-10 batches, both SVHN files, or pictures with one sub-folder a class."
+        "CIFAR-10 batches, both SVHN files, or pictures with one sub-folder per class."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
