@@ -86,7 +86,7 @@ def _python_batch(path: Path) -> Arrays:
             # A damaged pickle fails in a dozen ways; their messages may quote the file.
             raise BadInput(
                 "the file is no CIFAR-10 batch as Python pickles it",
-                why="only `data` (bytes, 3072 a record) and `labels` (a list) can be used",
+                why="only `data` (bytes, 3072 per record) and `labels` (a list) can be used",
                 remedy="get the published file again, or use the binary version",
             ) from None
 

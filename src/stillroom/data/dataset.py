@@ -140,7 +140,7 @@ class Dataset:
             raise BadInput(
                 "a selection must be a mask of the data set's length or known positions",
                 where=self.name,
-                remedy="give one truth value a record, or positions from 0 up",
+                remedy="give one truth value per record, or positions from 0 up",
             )
         if len(np.unique(chosen)) != len(chosen):
             raise BadInput(
@@ -264,8 +264,8 @@ def _checked_features(x: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
 def _checked_labels(y: npt.NDArray[Any], dataset: Dataset) -> npt.NDArray[np.int64]:
     if y.dtype.kind not in "iu" or y.ndim != 1:
         raise BadInput(
-            f"labels must be one integer a record, not {y.ndim} axes of {y.dtype}",
-            remedy="number the classes from 0 and give one label a record",
+            f"labels must be one integer per record, not {y.ndim} axes of {y.dtype}",
+            remedy="number the classes from 0 and give one label per record",
         )
     refuse_other_length(len(y), "labels", len(dataset))
     known = (y >= 0) & (y < len(dataset.classes))

@@ -1,4 +1,4 @@
-"""Readers of pictures: folders with one sub-folder a class, and the digits of SVHN."""
+"""Readers of pictures: folders with one sub-folder per class, and the digits of SVHN."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def folder_classes(folders: Sequence[Path], classes: Classes) -> tuple[str, ...]
         raise BadInput(
             "the folder holds no sub-folders of pictures and no data files of a known kind",
             where=str(folders[0]),
-            remedy="make one sub-folder a class; or name a data file itself",
+            remedy="make one sub-folder per class; or name a data file itself",
         )
     if classes is None or classes == len(found):
         return class_names(sorted(found), str(folders[0]))
@@ -137,7 +137,7 @@ def read_picture(stream: IO[bytes], most: int = MOST_CONTENT) -> npt.NDArray[Any
     image = need_pillow()
     try:
         with warnings.catch_warnings():
-            # Pillow has its own bound on pixels; whatever else it warns of is no one's concern.
+            # Pillow has its own bound on pixels; its other warnings do not matter here.
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", image.DecompressionBombWarning)
             with image.open(stream, formats=FORMATS) as picture:

@@ -1,6 +1,6 @@
 """Readers of data files: IDX, npz, CSV, and the digits that come with scikit-learn.
 
-Every reader checks all it reads and says where a file is wrong, never what stands there.
+Every reader checks all it reads and says where a file is wrong, never what it holds there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ray and dask: clusters that are there already, or small ones started and stopped here.
 
 Both are called directly and not through joblib: there ray gives its results only all together, and
-dask waits for ever for a worker that was killed. Machines of a cluster need the same packages as
+dask waits forever for a worker that was killed. Machines of a cluster need the same packages as
 this one.
 """
 
@@ -67,17 +67,17 @@ def ray(address: str | None, workers: int | None) -> Iterator[Any]:
         yield package
         return
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-    born_with = dict(ENVIRONMENT)
+    variables = dict(ENVIRONMENT)
     with _scratch() as scratch:
         if address is None:
             settings |= {"num_cpus": workers, "include_dashboard": False, "_temp_dir": scratch}
             # Local workers find what this process finds, such as a model of one's own.
-            born_with["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-            born_with["HOME"] = str(Path.home())
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+            variables["HOME"] = str(Path.home())
         try:
             alone = _for_this_machine_alone(scratch) if address is None else nullcontext()
             with _own_sigterm(), alone:
-                package.init(address, runtime_env={"env_vars": born_with}, **settings)
+                package.init(address, runtime_env={"env_vars": variables}, **settings)
             if address is None and package.util.get_node_ip_address() != "127.0.0.1":
                 raise BadInput(
                     "ray listens for other machines",

@@ -31,7 +31,7 @@ class Engine:
     Args:
         kind: "serial" in this process, "loky" on this machine's cores, "ray" or "dask" on a
             cluster (or, without an address, on one that is started here and stopped at the end).
-        workers: how many at once; None for one a core. A single one works in this process.
+        workers: how many at once; None for one per core. A single one works in this process.
         address: of a running ray or dask cluster.
 
     Raises:
@@ -54,7 +54,7 @@ class Engine:
         if self.workers is not None and self.workers < 1:
             raise BadInput(
                 f"{self.workers} workers cannot work",
-                remedy="give 1 or more, or none at all for one a core",
+                remedy="give 1 or more, or none at all for one per core",
             )
         if self.address is not None and self.kind not in ("ray", "dask"):
             raise BadInput(
