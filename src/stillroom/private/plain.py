@@ -24,9 +24,9 @@ from torch.nn import functional as F
 
 from stillroom.data import Dataset
 from stillroom.engine import Engine
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, check_ranges
 from stillroom.models.supervised import SupervisedTraining, train_all
-from stillroom.private.quantise import check_ball, clip_to_ball
+from stillroom.private.quantise import check_ball, clip_to_ball, softmax
 from stillroom.private.sealed import Records, opened
 from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
 
@@ -118,16 +118,11 @@ class PlainTeacher:
             BadInput: the bound or the steps are out of range.
         """
         check_ball(steps)
-        if not (0 < bound < float("inf") and temperature > 0):
-            raise BadInput(
-                "the bound or the temperature is out of range",
-                where="bound, temperature",
-                why="answers are divided by them",
-                remedy="give numbers above 0",
-            )
+        fine = {"bound": 0 < bound < float("inf"), "temperature": 1e-6 <= temperature <= 1e6}
+        check_ranges("residual", fine)
         taught = self._answers(queries, layer, tuple(student.shape[1:]))
         if layer is None:
-            taught = _softened(taught, temperature)
+            taught = softmax(taught, temperature)
         if taught.shape != student.shape:
             raise BadInput(
                 f"the student says {student.shape}, the teacher's layer {taught.shape}",
@@ -231,10 +226,3 @@ def _reshaped(said: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     if len(shape) == 3:
         return F.adaptive_avg_pool2d(said, shape[1:])
     return said.flatten(1)
-
-
-def _softened(logits: Doubles, temperature: float) -> Doubles:
-    with np.errstate(all="ignore"):
-        raised = np.exp(logits / temperature - (logits / temperature).max(axis=1, keepdims=True))
-        shares: Doubles = raised / raised.sum(axis=1, keepdims=True)
-    return shares
