@@ -5,13 +5,9 @@ Messages never carry sensitive values: they name files, fields and positions, no
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-=======
-from collections.abc import Mapping
->>>>>>> rooms
 
 
 class StillroomError(Exception):

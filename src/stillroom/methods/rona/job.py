@@ -159,10 +159,8 @@ class RonaJob:
 
     def controls(self, more: Mapping[str, ReleasedModel]) -> dict[str, Measured]:
         """What the student is compared with, by name: Base, what else there is, the ceiling."""
-        models, alone = (
-            {BASE: self.released(self.base, "Base"), **more},
-            self.setting.public.tested is None,
-        )
+        models = {BASE: self.released(self.base, "Base"), **more}
+        alone = self.setting.public.tested is None
         found: dict[str, Measured] = {
             name: ModelGuesses(model, alone) for name, model in models.items()
         }
