@@ -79,8 +79,7 @@ def draw(package: Path, project: Path) -> str:
             x = 20 + (WIDTH - 40) * (number + 0.5) / len(row) + shift
             place[room] = (x, ROW * depth + 40, depth)
             colour[room] = COLOURS[depth % len(COLOURS)]
-    height = ROW * len(rows) + 10
-    last = len(rows) - 1
+    height, last = ROW * len(rows) + 10, len(rows) - 1
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         'font-family="sans-serif" font-size="14">',

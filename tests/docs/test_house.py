@@ -21,7 +21,7 @@ def test_the_picture_of_the_rooms_is_up_to_date():
 def small(tmp_path):
     """Three rooms, one of which the contract does not name."""
     files = {
-        "top/a.py": "import stillroom.low.c\nfrom stillroom.low import c\nfrom stillroom import odd",
+        "top/a.py": "import stillroom.low.c\nfrom stillroom.low import c, d\nimport stillroom.odd",
         "top/b.py": "def late():\n    from stillroom.low import c\nfrom stillroom.top import a",
         "low/c.py": "import os, stillroom\nfrom stillroom import Name",
         "odd.py": "",
