@@ -52,7 +52,7 @@ def test_cited_decisions_and_theory_exist(path):
     assert not uncited(text, headings("decisions"), headings("theory"))
 
 
-CITING = [*PAGES]
+CITING = [*PAGES, *SOURCES]
 
 
 @pytest.mark.parametrize("path", CITING, ids=name_of)

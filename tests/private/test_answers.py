@@ -151,7 +151,7 @@ def test_answers_carry_their_sensitivity_for_every_unit_the_shards_prove():
 
 
 def test_the_price_of_soft_votes_is_that_of_votes():
-    """250 teachers, 500 answers at sigma 40 votes: privacy.md 1d says epsilon 3.34."""
+    """250 teachers, 500 answers at sigma 40 votes: theory.md#rona-e says epsilon 3.34."""
     grid = 1024
     proven = Given(scores_of(1)).soft_votes(np.zeros((6, 1)), grid).sensitivity
     event = GaussianEvent(Fraction(40 * grid) ** 2, 10, proven)

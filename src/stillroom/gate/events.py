@@ -100,7 +100,7 @@ class GaussianEvent(Event):
         bound = self.bounds.get(pair)
         if bound is None:
             return None
-        # A term that changes can swing from one end of its ball to the other (privacy.md 0.1).
+        # A term that changes can swing from one end of its ball to the other (theory.md#diameter).
         swings = (
             self.sensitivity.norm is Norm.CONTRIBUTION_SQUARED and pair.relation is Relation.CHANGE
         )

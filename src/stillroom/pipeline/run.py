@@ -113,6 +113,7 @@ def run(
     """
     progress = progress or Progress()
     with _places(places) as kept, _in_silence():
+        kept.private_work.mkdir(parents=True, exist_ok=True, mode=0o700)
         facts = Facts(
             public.shape,
             public.classes,

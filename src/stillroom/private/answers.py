@@ -2,7 +2,7 @@
 
 Claim: a record (a person, where persons are known) is in one shard, so it changes one teacher,
 which is there before and after. Its term moves from one admissible answer to another, so the
-sensitivity is the diameter of the set of answers and not its radius (privacy.md 0.1). Scores
+sensitivity is the diameter of the set of answers and not its radius (theory.md#diameter). Scores
 become integers inside the teacher (E1); the sum over teachers is then exact in any order.
 
 Teachers are asked a few at a time: no array holds the scores of all of them.

@@ -1,8 +1,8 @@
 """An ensemble: one teacher per hash shard, each a function of its own shard and of public things.
 
-The sharding lemma (privacy.md 0.1) needs exactly that. So records are assigned and put in order by
-keyed hashes of their ids, features are computed shard by shard, and whatever has a length takes it
-from a public constant, never from the data (K2).
+The sharding lemma (theory.md#shards) needs exactly that. So records are assigned and put in order
+by keyed hashes of their ids, features are computed shard by shard, and every length comes from a
+public constant, never from the data (K2).
 """
 
 from __future__ import annotations

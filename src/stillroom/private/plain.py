@@ -2,7 +2,8 @@
 
 It is what RONA publishes about, so it is here: to run the method as published. One record may
 change the whole teacher, in any way. What it says outside is therefore either unprotected, with no
-sensitivity for any unit, or a residual that is clipped as a whole (reading R3, privacy.md 1c).
+sensitivity for any unit, or a residual that is clipped as a whole (reading R3 of
+theory.md#rona-as-published).
 
 Claim of R3: for each batch of queries the answer is an integer vector of a norm of at most
 `steps`, whatever the teacher is. Any two teachers are at most 2 * steps apart, so D = 2B for a

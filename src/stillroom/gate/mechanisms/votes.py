@@ -2,8 +2,8 @@
 
 Claim: one record, one person (when persons share a shard) or one whole teacher moves one vote, so
 two counts move by exactly one: Euclidean distance sqrt 2, the diameter of the one-hot votes and
-not their radius (privacy.md 0.1). Q answers cost 2Q unit moves of a discrete Gaussian. Releasing
-the histogram or its argmax costs the same: argmax is post-processing.
+not their radius (theory.md#diameter). Q answers cost 2Q unit moves of a discrete Gaussian. To
+release the histogram or its argmax costs the same: argmax is post-processing.
 
 Claim, confident form (Papernot et al. 2018, Confident-GNMAX): the largest count moves by at most
 one, so a question costs one unit move at `threshold_sigma`; only the questions whose noisy largest
