@@ -50,7 +50,7 @@ def test_a_network_is_released(released):
         "parameters": model.parameters,
         "size": (bundle / "model.onnx").stat().st_size,
     }
-    assert certificate["model"]["shape"] == list(model.shape)
+    assert certificate["artefacts"][0]["shape"] == list(model.shape)
     assert {"torch", "onnx", "numpy"} <= set(certificate["versions"])
     assert "network of two convolutions" in (bundle / "card.html").read_text()
 

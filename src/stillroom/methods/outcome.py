@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data import Dataset
-from stillroom.release.compression import CompressionReport
 from stillroom.release.model import ReleasedModel
+from stillroom.release.sections.compression import CompressionReport
 from stillroom.vocabulary import Integers
 
 Guesses = Callable[[Dataset], Integers]

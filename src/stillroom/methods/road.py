@@ -23,10 +23,9 @@ from stillroom.methods.run import Run, begin_or_continue
 from stillroom.methods.terms import OF_ALL, Terms, stated_by, terms_of, unproven_by
 from stillroom.methods.verify import verify
 from stillroom.private import Clip, LinearRecords, cap_records, confusion
-from stillroom.release import Evaluation, Made, write_bundle
-from stillroom.release.controls import Control
-from stillroom.release.evaluation import accuracy_of, better_than_guessing
+from stillroom.release import Control, Evaluation, classifier_record, write_bundle
 from stillroom.release.keys import read_private
+from stillroom.release.sections.evaluation import accuracy_of, better_than_guessing
 from stillroom.vocabulary import Integers, Unit
 
 Tell = Callable[[str], None]
@@ -125,7 +124,7 @@ def release(
                 # Sums that are too faint to be told from noise may still add up to a model.
                 facts["learnt"] = facts["learnt"] or better_than_guessing(evaluation.confusion)
                 terms = terms_of(recipe, facts, ways[0].count)
-            made = Made(
+            record = classifier_record(
                 **stated_by(recipe),
                 model=outcome.model,
                 classes=split.sensitive.classes,
@@ -146,7 +145,7 @@ def release(
             )
             run.remember(ledger.head())
             tell("writing the bundle")
-            return write_bundle(made, output, key, verify)
+            return write_bundle(record, output, key, verify)
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from typing import Any
 from stillroom.methods.costs import plan_of
 from stillroom.methods.recipe import Recipe
 from stillroom.private.network_clip import ASSUMPTIONS as OF_NETWORKS
-from stillroom.release.controls import Claim, Control
+from stillroom.release.sections.controls import Control
+from stillroom.release.sections.published import Claim
 from stillroom.vocabulary import Pair, Relation, Unit
 
 Facts = Mapping[str, bool | int | float | str]

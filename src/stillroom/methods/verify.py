@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from stillroom.errors import DoesNotVerify, StillroomError
+from stillroom.errors import BadInput, DoesNotVerify, StillroomError
 from stillroom.gate import Mechanism, mechanism_from_json
 from stillroom.gate.ledger.store import canonical
 from stillroom.methods.costs import beside_learning, learning_of
@@ -29,9 +29,11 @@ from stillroom.methods.terms import (
 )
 from stillroom.release import data_set
 from stillroom.release.card import card_html
-from stillroom.release.evaluation import tables_in
 from stillroom.release.files import CARD, CERTIFICATE, RECIPE, number
 from stillroom.release.manifest import does_not
+from stillroom.release.parties import blocks_of
+from stillroom.release.sections.base import classifier_in
+from stillroom.release.sections.evaluation import tables_in
 from stillroom.release.verifier import ODD, Opened, certain, open_bundle, picture_of
 
 LEAST_OF_ASKED = Fraction(1, 2)
@@ -54,10 +56,17 @@ def new_card(folder: Path | str) -> str:
     """The page of a bundle, rendered by this version; everything else is verified first.
 
     Raises:
-        BadInput: there is no such folder.
+        BadInput: there is no such folder, or an older version made the bundle.
         DoesNotVerify: something beside the old page does not fit.
     """
     bundle = _checked(open_bundle(folder, with_card=False))
+    if bundle.older:
+        raise BadInput(
+            "the certificate is of an older version",
+            where=str(bundle.folder),
+            why="this version makes cards of its own certificates alone",
+            remedy="make the card with the version that made the bundle; `versions` names it",
+        )
     with certain(bundle.folder / CARD):
         picture = picture_of(bundle.certificate, bundle.contents[CARD], bundle.folder / CARD)
         return card_html(bundle.certificate, picture)
@@ -65,6 +74,8 @@ def new_card(folder: Path | str) -> str:
 
 def _checked(bundle: Opened) -> Opened:
     """The bundle, its recipe compared with its certificate."""
+    if bundle.older:
+        return bundle
     place = bundle.folder / CERTIFICATE
     for what in _contradictions(bundle):
         raise does_not(place, f"certificate.json does not say what recipe.toml comes to: {what}")
@@ -76,11 +87,14 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
     certificate = bundle.certificate
     try:
         recipe = parse(bundle.contents[RECIPE].decode("utf-8"))
-        paid = certificate["blocks"][0]["wishes"][0]["reserved"]
+        paid = blocks_of(certificate)[0]["wishes"][0]["reserved"]
         terms = terms_of(recipe, certificate["facts"], paid)
         expected = _expected(recipe, terms, certificate)
         for name, value in expected.items():
             if canonical(certificate[name]) != canonical(value):
+                yield name
+        for name, value in _expected_sections(recipe, terms, certificate).items():
+            if canonical(certificate["sections"].get(name)) != canonical(value):
                 yield name
         yield from _other_presence(recipe, terms, certificate)
         yield from _other_draws(recipe, certificate)
@@ -93,42 +107,60 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
 
 def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a certificate, by their path, that its recipe decides."""
-    unproven = {*unproven_by(recipe), *data_set.unproven(certificate["data_set"])}
+    (party,), (model,) = certificate["parties"], certificate["artefacts"]
+    unproven = {*unproven_by(recipe), *data_set.unproven(party["data_set"])}
     told = {
         **stated_by(recipe),
+        "method": {
+            "name": recipe.method,
+            "package": "stillroom",
+            "version": certificate["versions"]["stillroom"],
+        },
         "purpose": recipe.purpose,
-        "unproven": sorted(map(str, unproven)),
+        "parties": [{**party, "unproven": sorted(map(str, unproven))}],
         "assumptions": {**terms.assumptions, **OF_ALL},
-        "published": terms.claim.to_json(),
         "public_knowledge": list(terms.knowledge),
         "warnings": list(terms.warnings),
-        "model": {**certificate["model"], "about": terms.about},
+        "artefacts": [{**model, "kind": "classifier", "about": terms.about}],
         "facts": {name: certificate["facts"].get(name) for name in sorted(terms.facts)},
     }
     if recipe.data.unit == "person":
         told["facts"]["persons"] = True
-    measured = certificate["evaluation"]
+    return told
+
+
+def _expected_sections(
+    recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the recipe decides of the sections; None where there is to be none."""
+    sections = certificate["sections"]
+    measured = sections.get("evaluation")
     if measured is not None:
-        told["evaluation"] = {**measured, "protected": not recipe.data.test_is_public}
+        measured = {**measured, "protected": not recipe.data.test_is_public}
     compared = terms.controls[: _figures_beside(recipe, certificate)]
-    accuracies = [control["accuracy"] for control in certificate["controls"]]
-    told["controls"] = [
+    stated = sections.get("controls", {"models": []})["models"]
+    accuracies = [control["accuracy"] for control in stated]
+    models = [
         replace(control, accuracy=accuracy).to_json()
         for control, accuracy in zip_longest(compared, accuracies[: len(compared)])
     ]
-    return told
+    return {
+        "published": terms.claim.to_json(),
+        "evaluation": measured,
+        "controls": {"models": models} if models else None,
+    }
 
 
 def _figures_beside(recipe: Recipe, certificate: Mapping[str, Any]) -> int | None:
     """How many models it is compared with; None for all. Tables that were lost have no figure."""
-    if certificate["evaluation"] is None:
+    if "evaluation" not in certificate["sections"]:
         return 0
-    return None if recipe.data.test_is_public else tables_in(certificate["blocks"])[1] - 1
+    return None if recipe.data.test_is_public else tables_in(blocks_of(certificate))[1] - 1
 
 
 def _other_presence(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> Iterator[str]:
     """What is there, and whether it should be."""
-    compression, samples = certificate["compression"], certificate["samples"]
+    compression, samples = (certificate["sections"].get(n) for n in ("compression", "samples"))
     if (None if compression is None else compression["teacher"]["name"]) != terms.teacher:
         yield "compression"
     if (0 if samples is None else samples["count"]) != (SHOWN_SAMPLES if recipe.sketch else 0):
@@ -137,7 +169,8 @@ def _other_presence(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]
 
 def _other_draws(recipe: Recipe, certificate: Mapping[str, Any]) -> Iterator[str]:
     """Mechanisms and numbers of answers against those the recipe would reserve."""
-    classes, shape = len(certificate["model"]["classes"]), tuple(certificate["model"]["shape"])
+    model, blocks = classifier_in(certificate["artefacts"]), blocks_of(certificate)
+    classes, shape = len(model["classes"]), tuple(model["shape"])
     public = certificate["facts"].get("public records")
     fixed = recipe.mode == "as-published"
     learning = [
@@ -146,8 +179,9 @@ def _other_draws(recipe: Recipe, certificate: Mapping[str, Any]) -> Iterator[str
     ]
     beside = [wish for wishes in beside_learning(recipe, classes, shape) for wish in wishes]
     planned = [*learning, *((mechanism, count, ()) for mechanism, count in beside)]
-    drawn = [wish for block in certificate["blocks"] for wish in block["wishes"]]
-    if len(certificate["blocks"]) != 1 or len(drawn) != len(planned):
+    drawn = [wish for block in blocks for wish in block["wishes"]]
+    names = [f"wish {place + 1}" for place in range(len(planned))]
+    if len(blocks) != 1 or [wish["name"] for wish in drawn] != names:
         yield "what was reserved"
         return
     for place, (wish, (mechanism, count, sought)) in enumerate(zip(drawn, planned, strict=True)):

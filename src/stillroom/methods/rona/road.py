@@ -19,8 +19,8 @@ from stillroom.methods.recipe import Recipe
 from stillroom.methods.rona.algorithm import Guide, Source, teach
 from stillroom.methods.rona.public_side import PublicSide
 from stillroom.methods.rona.terms import shows_ceiling
-from stillroom.release.controls import BASE
 from stillroom.release.model import ReleasedModel
+from stillroom.release.sections.controls import BASE
 from stillroom.release.torch_model import TorchModel
 
 Tell = Callable[[str], None]

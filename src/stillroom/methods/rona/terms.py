@@ -15,7 +15,8 @@ from stillroom.methods.terms import (
     promise_warnings,
     training_warnings,
 )
-from stillroom.release.controls import BASE, Claim, Control
+from stillroom.release.sections.controls import BASE, Control
+from stillroom.release.sections.published import Claim
 
 OF_ENSEMBLES = {
     "disjoint shards": "checked: by keyed hash of the ids, features record by record",

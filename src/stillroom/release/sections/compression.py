@@ -1,0 +1,205 @@
+"""Section `compression`: how much smaller and faster the student is than its teacher."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count
+from typing import Any
+
+from stillroom.errors import BadInput
+from stillroom.release.formatting import duration, file_size
+from stillroom.release.sections.base import Body, Core, Section, classifier_in
+
+IMAGES = 100
+"""Images of one timing, one per call: "100 images consecutively" (RONA, Table 2)."""
+REPEATS = 5
+
+RATIOS = {
+    "parameters": "parameters",
+    "size": "size",
+    "int8_size": "int8_size",
+    "speed": "seconds",
+    "int8_speed": "int8_seconds",
+}
+"""Each ratio, and the entry of teacher and student it is made of."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one model weighs and how long it takes.
+
+    Args:
+        name: which model, in one line.
+        parameters: how many trained numbers it has.
+        size: bytes of its ONNX file.
+        int8_size: bytes of the file with weights of 8 bits; None where there is none.
+        seconds: for `IMAGES` images, one per call, on one thread.
+        int8_seconds: the same with weights and activations of 8 bits.
+        int8_note: why there are no int8 entries; empty where there are.
+
+    Raises:
+        BadInput: an entry is not a positive number, or int8 entries are neither given nor excused.
+    """
+
+    name: str
+    parameters: int
+    size: int
+    int8_size: int | None
+    seconds: float
+    int8_seconds: float | None
+    int8_note: str = ""
+
+    def __post_init__(self) -> None:
+        counts: list[Any] = [self.parameters, self.size]
+        times: list[Any] = [self.seconds]
+        if not self.int8_note:
+            counts.append(self.int8_size)
+            times.append(self.int8_seconds)
+        fits = (self.int8_size is None) == (self.int8_seconds is None) == bool(self.int8_note)
+        fits = fits and isinstance(self.int8_note, str) and isinstance(self.name, str)
+        fits = fits and all(type(count) is int and count > 0 for count in counts)
+        fits = fits and all(type(t) in (int, float) and 0 < t < math.inf for t in times)
+        if not fits:
+            raise BadInput(
+                "an entry of a measured model is missing or is not a positive number",
+                where="compression",
+                why="ratios are made of these entries",
+                remedy="measure both models again with `compression.report`",
+            )
+
+
+@dataclass(frozen=True)
+class CompressionReport:
+    """Teacher against student.
+
+    Assumes: everything told about the teacher is public, see `report`.
+
+    >>> big = Measured("big", 1000, 5000, 2000, 0.5, 0.4)
+    >>> small = Measured("small", 100, 1000, None, 0.1, None, "it has no weights of 8 bits")
+    >>> CompressionReport(big, small).ratios
+    {'parameters': 10.0, 'size': 5.0, 'int8_size': None, 'speed': 5.0, 'int8_speed': None}
+    """
+
+    teacher: Measured
+    student: Measured
+
+    @property
+    def ratios(self) -> dict[str, float | None]:
+        """How many times the teacher is the larger or slower one, by the names of `RATIOS`."""
+        pairs = {
+            ratio: (getattr(self.teacher, entry), getattr(self.student, entry))
+            for ratio, entry in RATIOS.items()
+        }
+        return {
+            ratio: None if teacher is None or student is None else teacher / student
+            for ratio, (teacher, student) in pairs.items()
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for the certificate, ratios included."""
+        measured = {"images": IMAGES, "repeats": REPEATS}
+        return {**asdict(self), **measured, "ratios": self.ratios}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CompressionReport:
+        """The report that `to_json` wrote; its ratios are made again from the entries.
+
+        Raises:
+            BadInput: an entry makes no sense.
+        """
+        return cls(Measured(**body["teacher"]), Measured(**body["student"]))
+
+
+def _completed(body: Body | None, core: Core) -> Body | None:
+    if body is None:
+        return None
+    report, model = CompressionReport.from_json(body), classifier_in(core.artefacts)
+    size = model["files"][f"{model['name']}.onnx"]["size"]
+    student = report.student
+    own = (model["about"], model["parameters"], size)
+    if (student.name, student.parameters, student.size) != own:
+        raise BadInput(
+            "the compression report is that of another student",
+            where="compression",
+            why="its name, parameters or file size are not those of the released model",
+            remedy="measure the model that is released",
+        )
+    return report.to_json()
+
+
+_WHO = ("teacher", "student")
+_WIDE, _LEFT, _RIGHT = 880, 110, 190
+_THICK, _STEP, _HEAD, _GAP = 18, 24, 26, 14
+
+
+def _shown(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A table and a picture."""
+    told = certificate["sections"].get("compression")
+    if told is None:
+        return None
+    images = f"{told['images']} images"
+    counted = "{:,}".format
+    kinds = (
+        ("parameters", "parameters", "parameters", counted),
+        ("size of model.onnx", "size", "size", file_size),
+        ("size, int8", "int8_size", "int8_size", file_size),
+        (images, "seconds", "speed", duration),
+        (f"{images}, int8", "int8_seconds", "int8_speed", duration),
+    )
+
+    def bars(entry: str, small: str | None, spell: Any) -> list[tuple[str, float, str]]:
+        return [
+            (who + kind, told[who][key] / told["teacher"][entry], spell(told[who][key]))
+            for who in _WHO
+            for kind, key in (("", entry), (" int8", small))
+            if key is not None and told[who][key] is not None
+        ]
+
+    return {
+        "told": told,
+        "rows": [
+            (
+                name,
+                *("-" if told[who][entry] is None else spell(told[who][entry]) for who in _WHO),
+                told["ratios"][ratio],
+            )
+            for name, entry, ratio, spell in kinds
+        ],
+        "unquantised": [who for who in _WHO if told[who]["int8_note"]],
+        "slower": [who for who in _WHO if (told[who]["int8_seconds"] or 0) > told[who]["seconds"]],
+        "bars": _drawn(
+            {
+                "Parameters": bars("parameters", None, counted),
+                "File size": bars("size", "int8_size", file_size),
+                f"Time for {images}": bars("seconds", "int8_seconds", duration),
+            }
+        ),
+    }
+
+
+def _drawn(groups: Mapping[str, Sequence[tuple[str, float, str]]]) -> dict[str, Any]:
+    """Where groups of lying bars stand, on one scale from zero: name, share and figure of each."""
+    longest = max((share for group in groups.values() for _, share, _ in group), default=1.0)
+    unit = (_WIDE - _LEFT - _RIGHT) / max(1.0, longest)
+    drawn, y = [], 0
+    for heading, group in groups.items():
+        top = y + _HEAD
+        bars = [
+            {"name": name, "share": share, "figure": figure, "y": y, "long": max(1.0, unit * share)}
+            for y, (name, share, figure) in zip(count(top, _STEP), group, strict=False)
+        ]
+        end = top + _STEP * len(group)
+        drawn.append({"heading": heading, "y": y, "top": top, "end": end, "bars": bars})
+        y = end + _GAP
+    return {"wide": _WIDE, "left": _LEFT, "thick": _THICK, "high": y - _GAP, "groups": drawn}
+
+
+SECTION = Section(
+    "compression",
+    CompressionReport.to_json,
+    _completed,
+    _shown,
+    word="what was measured of the teacher, and all times",
+)
