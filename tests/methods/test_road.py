@@ -21,8 +21,9 @@ from stillroom.gate.ledger import verify
 from stillroom.gate.ledger.store import Store
 from stillroom.methods import direct_road, road
 from stillroom.methods.road import cost_of, release
-from stillroom.release import evaluation, verify_bundle
+from stillroom.release import verify_bundle
 from stillroom.release.keys import make_keys
+from stillroom.release.sections import evaluation
 from stillroom.vocabulary import RECORD, Pair
 
 RECIPE = """

@@ -26,7 +26,8 @@ from stillroom.methods.road import release
 from stillroom.methods.verify import new_card, verify
 from stillroom.release import certificate as certificates
 from stillroom.release import figures, files, verifier
-from stillroom.release.verifier import WORD, picture_of
+from stillroom.release.sections.samples import picture_of
+from stillroom.release.verifier import WORD
 from stillroom.vocabulary import Guarantee, Pair
 
 WORDS = {

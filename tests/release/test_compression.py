@@ -14,7 +14,7 @@ from release.networks import CLASSES, cnn, network, records
 from stillroom.errors import BadInput
 from stillroom.randomness import seeded_torch
 from stillroom.release import compression, verify_bundle, write_bundle
-from stillroom.release.compression import measure, quantised, report
+from stillroom.release.compression import quantised, report
 from stillroom.release.predict import run_onnx
 from stillroom.release.sections.compression import RATIOS, CompressionReport, Measured
 from stillroom.release.torch_model import TorchModel
@@ -71,8 +71,8 @@ def test_convolutions_and_linear_layers_are_quantised():
 def test_a_linear_model_is_measured_and_nothing_is_logged(caplog):
     handlers = list(logging.root.handlers)
     model = linear(shape=SHAPE)
-    one = measure(model.onnx(CLASSES), SHAPE, model.parameters, "linear")
-    assert one.int8_size is not None
+    told = report(model, model, CLASSES)
+    assert told.teacher.int8_size is not None
     assert caplog.records == []
     assert logging.root.handlers == handlers
     assert logging.root.manager.disable == logging.NOTSET

@@ -34,7 +34,8 @@ from stillroom.release.manifest import does_not
 from stillroom.release.parties import blocks_of
 from stillroom.release.sections.base import classifier_in
 from stillroom.release.sections.evaluation import tables_in
-from stillroom.release.verifier import ODD, Opened, certain, open_bundle, picture_of
+from stillroom.release.sections.samples import picture_of
+from stillroom.release.verifier import ODD, Opened, certain, open_bundle
 
 LEAST_OF_ASKED = Fraction(1, 2)
 """Noise is found to a thousandth of its scale, so a release costs nearly what was asked for."""

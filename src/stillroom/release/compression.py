@@ -6,9 +6,8 @@ import logging
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from stillroom.release.model import ReleasedModel, fixed_records
@@ -31,33 +30,26 @@ def report(
         student: the released model.
         classes: the names of the classes.
     """
-    both = [
-        _Candidate(model.onnx(classes), model.shape, model.parameters, model.about)
-        for model in (teacher, student)
+    models = (teacher, student)
+    files = [model.onnx(classes) for model in models]
+    plain = [_Runner(file, model.shape) for file, model in zip(files, models, strict=True)]
+    small = [_int8(file, model.shape) for file, model in zip(files, models, strict=True)]
+    for _ in range(REPEATS):
+        for runner in [*plain, *(runner for _, runner, _ in small if runner is not None)]:
+            runner.round()
+    measured = [
+        Measured(
+            name=model.about,
+            parameters=model.parameters,
+            size=len(file),
+            int8_size=size,
+            seconds=own.seconds,
+            int8_seconds=None if runner is None else runner.seconds,
+            int8_note=note,
+        )
+        for model, file, own, (size, runner, note) in zip(models, files, plain, small, strict=True)
     ]
-    measured = _measure_together(both)
-    return CompressionReport(teacher=measured[0], student=measured[1])
-
-
-def measure(onnx: bytes, shape: tuple[int, ...], parameters: int, name: str) -> Measured:
-    """Measure one model alone: sizes, and the median time of several rounds of 100 images.
-
-    Args:
-        onnx: its ONNX file, as `ReleasedModel.onnx` writes it.
-        shape: of one record.
-        parameters: how many trained numbers it has.
-        name: which model, in one line.
-    """
-    (measured,) = _measure_together([_Candidate(onnx, shape, parameters, name)])
-    return measured
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    onnx: bytes
-    shape: tuple[int, ...]
-    parameters: int
-    name: str
+    return CompressionReport(*measured)
 
 
 class _Runner:
@@ -81,33 +73,13 @@ class _Runner:
         return statistics.median(self._rounds)
 
 
-def _measure_together(candidates: Sequence[_Candidate]) -> list[Measured]:
-    plain = [_Runner(candidate.onnx, candidate.shape) for candidate in candidates]
-    small = [_int8(candidate) for candidate in candidates]
-    for _ in range(REPEATS):
-        for runner in [*plain, *(runner for _, runner, _ in small if runner is not None)]:
-            runner.round()
-    return [
-        Measured(
-            name=candidate.name,
-            parameters=candidate.parameters,
-            size=len(candidate.onnx),
-            int8_size=size,
-            seconds=own.seconds,
-            int8_seconds=None if runner is None else runner.seconds,
-            int8_note=note,
-        )
-        for candidate, own, (size, runner, note) in zip(candidates, plain, small, strict=True)
-    ]
-
-
-def _int8(candidate: _Candidate) -> tuple[int | None, _Runner | None, str]:
+def _int8(onnx: bytes, shape: tuple[int, ...]) -> tuple[int | None, _Runner | None, str]:
     try:
-        content = quantised(candidate.onnx)
+        content = quantised(onnx)
     except Exception as error:
         return None, None, f"it cannot be quantised ({type(error).__name__})"
     try:
-        return len(content), _Runner(content, candidate.shape), ""
+        return len(content), _Runner(content, shape), ""
     except Exception as error:
         return None, None, f"ONNX Runtime cannot run it quantised ({type(error).__name__})"
 

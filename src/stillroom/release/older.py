@@ -16,13 +16,12 @@ from typing import Any
 from stillroom.errors import DoesNotVerify
 from stillroom.gate import NoisyCounts
 from stillroom.gate.accounting import fold, pairs_of
-from stillroom.gate.events import Line, lines_to_json
 from stillroom.gate.ledger.store import canonical
 from stillroom.release import data_set
 from stillroom.release.figures import Figures
 from stillroom.release.files import LISTED, MODEL, ONNX, RECIPE, digest, number, sha256
 from stillroom.release.manifest import does_not
-from stillroom.release.parties import COUNTS, check_counts, guaranteed, headline
+from stillroom.release.parties import COUNTS, completed_block, priced
 from stillroom.release.record import PARTY, check_assumptions
 from stillroom.vocabulary import CHANGED_RECORD, Pair, Relation, Unit, check_delta
 
@@ -32,8 +31,10 @@ _LATER = ("norm", "sensitivity", "version")
 """How events of version 3 differ from today's; they are priced by what was reserved."""
 
 
-def check(certificate: Mapping[str, Any], contents: Mapping[str, bytes], place: Path) -> None:
-    """Check a certificate of version 3 or 4.
+def read(
+    certificate: Mapping[str, Any], contents: Mapping[str, bytes], place: Path
+) -> dict[str, Any]:
+    """Check a certificate of version 3 or 4, and say it in the form of today's.
 
     Guarantee: no stated epsilon is below what the reserved answers cost.
 
@@ -43,54 +44,32 @@ def check(certificate: Mapping[str, Any], contents: Mapping[str, bytes], place: 
     """
     if certificate["digest"] != digest(certificate):
         raise does_not(place, "certificate.json was changed: its digest is another")
-    model = certificate["model"]
+    model, first = certificate["model"], certificate["version"] == OLDEST
     files = {name: sha256(contents[name]) for name in (MODEL, ONNX, RECIPE)}
-    if set(contents) != set(LISTED) or model["files"] != files:
-        raise does_not(place, "certificate.json belongs to another model or recipe")
-    if model["size"] != len(contents[ONNX]):
+    own = (set(LISTED), files, len(contents[ONNX]))
+    if (set(contents), model["files"], model["size"]) != own:
         raise does_not(place, "certificate.json belongs to another model or recipe")
     check_assumptions(certificate["assumptions"], str(place))
-    if certificate["version"] == OLDEST:
+    if first:
         _refuse_defects(certificate, contents[RECIPE], place)
-    blocks = _blocks(certificate)
-    if certificate["status"] == "valid" and {block["noise"] for block in blocks} != {"os"}:
+    party = _party(certificate)
+    for name in ("noise", "events", "guarantees", "headline", "data_set"):
+        stated, again = certificate[name], party[name]
+        if name == "events" and first:
+            stated, again = _bare(stated), _bare(again)
+        if canonical(stated) != canonical(again):
+            raise does_not(place, f"certificate.json does not fit together: its {name}")
+    if certificate["status"] == "valid" and party["noise"] != "os":
         raise does_not(place, "certificate.json is valid with noise that is not")
-    lines = _lines(blocks)
-    told = lines_to_json(lines)
-    if canonical(_bare(certificate, told)) != canonical(_bare(certificate, certificate["events"])):
-        raise does_not(place, "the events in certificate.json are not those of its blocks")
-    _check_prices(certificate, lines, place)
-    _check_totals(certificate, blocks, place)
-
-
-def report(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    """What was checked, in the form of today's report."""
-    lines = _lines(_blocks(certificate))
-    again = guaranteed(lines, certificate["delta"], _unproven(certificate, lines))
-    same = ("status", "mode", "purpose", "headline", "tuning", "assumptions", "unprotected")
-    made_with = certificate["versions"]["stillroom"]
-    guarantees = [
-        {**line, "priced_again": mine["epsilon"]}
-        for line, mine in zip(certificate["guarantees"], again, strict=True)
-    ]
+    version = certificate["versions"]["stillroom"]
     return {
-        "verifies": True,
-        **{name: certificate[name] for name in (*same, "warnings")},
-        "method": {"name": certificate["method"], "package": "stillroom", "version": made_with},
+        **certificate,
+        "method": {"name": certificate["method"], "package": "stillroom", "version": version},
         "asked": certificate.get("asked"),
         "facts": certificate.get("facts", {}),
-        "artefacts": [{"name": "model", "kind": "classifier", **certificate["model"]}],
-        "parties": [
-            {
-                "name": PARTY,
-                **{name: certificate[name] for name in ("headline", "data_set")},
-                "guarantees": guarantees,
-            }
-        ],
-        **{key: sum(block[key] for block in certificate["blocks"]) for key in COUNTS},
-        "word": {"certificate": "all but its files, its events and their prices"},
-        "not_checked": [NOT_COMPARED],
-        "certificate": certificate["digest"],
+        "artefacts": [{"name": "model", "kind": "classifier", **model}],
+        "parties": [party],
+        "sections": {},
     }
 
 
@@ -121,72 +100,55 @@ def _defects(certificate: Mapping[str, Any], recipe: Mapping[str, Any]) -> list[
     return [name for name, touches in found.items() if touches]
 
 
-def _blocks(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The blocks, their mechanisms as they are described today."""
-    blocks = []
-    for block in certificate["blocks"]:
-        wishes: list[dict[str, Any]] = [
-            {"mechanism": _mechanism(wish["mechanism"]), **check_counts(wish, block["block"])}
-            for wish in block["wishes"]
-        ]
-        if any(block[key] != sum(wish[key] for wish in wishes) for key in COUNTS) or not wishes:
-            raise ValueError("the counts of a block do not add up")
-        blocks.append({**block, "wishes": wishes})
-    return blocks
+def _party(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """What follows from the blocks; a stated figure is kept where it is not below their price."""
+    first, told = certificate["version"] == OLDEST, certificate["data_set"]
+    unit = Unit(certificate["headline"]["unit"] if first else certificate["unit"])
+    figures = Figures.stated(certificate["guarantees"], told["totals"], larger=True)
+    blocks = [_block(block) for block in certificate["blocks"]]
+    lines = fold(line for block in blocks for line in data_set.reserved(block))
+    if first:
+        relations = {Relation(text) for text in certificate["unproven"]}
+        unproven = {pair for pair in pairs_of(lines) if pair.relation in relations}
+        _check_first_totals(certificate)
+    else:
+        told = data_set.completed(told, blocks, figures, unit)
+        unproven = {Pair.parse(text) for text in certificate["unproven"]} | data_set.unproven(told)
+    pair, delta = Pair(unit, Relation.ADD_OR_REMOVE), check_delta(certificate["delta"])
+    return {"name": PARTY, "data_set": told, **priced(blocks, unproven, pair, delta, figures)}
 
 
-def _mechanism(described: Mapping[str, Any]) -> dict[str, Any]:
+def _block(block: Mapping[str, Any]) -> dict[str, Any]:
+    """A block as it is told today: with names of wishes and a day."""
     today = {"steps": "records"}
-    return {today.get(name, name): v for name, v in described.items() if name != "count"}
+    wishes = [
+        {
+            **wish,
+            "name": f"wish {place + 1}",
+            "mechanism": {
+                today.get(name, name): value
+                for name, value in wish["mechanism"].items()
+                if name != "count"
+            },
+        }
+        for place, wish in enumerate(block["wishes"])
+    ]
+    day = block.get("day") or block["at"][:10]
+    whole = completed_block({**block, "day": day, "wishes": wishes})
+    if any(whole[key] != block[key] for key in COUNTS):
+        raise ValueError("the counts of a block do not add up")
+    return whole
 
 
-def _lines(blocks: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
-    return fold(line for block in blocks for line in data_set.reserved(block))
-
-
-def _bare(certificate: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> list[Any]:
-    left_out = _LATER if certificate["version"] == OLDEST else ()
-    bare = [{name: v for name, v in event.items() if name not in left_out} for event in events]
+def _bare(events: Sequence[Mapping[str, Any]]) -> list[Any]:
+    bare = [{name: v for name, v in event.items() if name not in _LATER} for event in events]
     return sorted(bare, key=canonical)
 
 
-def _unproven(certificate: Mapping[str, Any], lines: Sequence[Line]) -> set[Pair]:
-    if certificate["version"] > OLDEST:
-        own = {Pair.parse(text) for text in certificate["unproven"]}
-        return own | data_set.unproven(certificate["data_set"])
-    relations = {Relation(text) for text in certificate["unproven"]}
-    return {pair for pair in pairs_of(lines) if pair.relation in relations}
-
-
-def _figures(certificate: Mapping[str, Any]) -> Figures:
+def _check_first_totals(certificate: Mapping[str, Any]) -> None:
+    """Version 3 does not tell the events of other releases: the total is no less than this one."""
     totals = certificate["data_set"]["totals"]
-    return Figures.stated(certificate["guarantees"], totals, larger=True)
-
-
-def _check_prices(certificate: Mapping[str, Any], lines: Sequence[Line], place: Path) -> None:
-    delta, top = check_delta(certificate["delta"]), certificate["headline"]
-    again = guaranteed(lines, delta, _unproven(certificate, lines), _figures(certificate))
-    if canonical(again) != canonical(certificate["guarantees"]):
-        raise does_not(place, "an epsilon in certificate.json is not what the events cost")
-    pair = Pair(Unit(certificate.get("unit", top["unit"])), Relation.ADD_OR_REMOVE)
-    if canonical(headline(again, pair, delta)) != canonical(top):
-        raise does_not(place, "the headline of certificate.json is not one of its guarantees")
-
-
-def _check_totals(
-    certificate: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]], place: Path
-) -> None:
-    told = certificate["data_set"]
-    if certificate["version"] > OLDEST:
-        unit = Unit(certificate["unit"])
-        again = data_set.completed(told, blocks, _figures(certificate), unit)
-        fits = canonical(again) == canonical(told)
-    else:
-        # It does not tell the events of other releases, so only their part can be compared.
-        spent = {(total["for"], total["delta"]): number(total["spent"]) for total in told["totals"]}
-        fits = all(
-            number(line["epsilon"]) <= spent.get((line["for"], line["delta"]), number("infinite"))
-            for line in certificate["guarantees"]
-        )
-    if not fits:
-        raise does_not(place, "the data set's total in certificate.json is not what events cost")
+    spent = {(total["for"], total["delta"]): number(total["spent"]) for total in totals}
+    for line in certificate["guarantees"]:
+        if spent.get((line["for"], line["delta"]), number("infinite")) < number(line["epsilon"]):
+            raise ValueError("the data set's total is below this release")

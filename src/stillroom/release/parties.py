@@ -52,21 +52,34 @@ def completed(
         DoesNotVerify: what is stated contradicts itself.
         KeyError, TypeError, ValueError: a field is missing or malformed.
     """
-    blocks = [_completed_block(block) for block in stated["blocks"]]
-    noise = sorted({block["noise"] for block in blocks})
+    blocks = [completed_block(block) for block in stated["blocks"]]
     told = data_set.completed(stated["data_set"], blocks, figures, pair.unit)
     unproven = {Pair.parse(text) for text in stated["unproven"]} | data_set.unproven(told)
+    return {
+        "name": stated["name"],
+        "data_set": told,
+        **priced(blocks, unproven, pair, delta, figures),
+    }
+
+
+def priced(
+    blocks: Sequence[Mapping[str, Any]],
+    unproven: Collection[Pair],
+    pair: Pair,
+    delta: float,
+    figures: Figures,
+) -> dict[str, Any]:
+    """What blocks cost: their events, a line per pair and delta, and the headline."""
+    noise = sorted({block["noise"] for block in blocks})
     lines = fold(line for block in blocks for line in data_set.reserved(block))
     guarantees = guaranteed(lines, delta, unproven, figures, void=noise != ["os"])
     return {
-        "name": stated["name"],
         "noise": noise[0] if len(noise) == 1 else "mixed",
         "headline": headline(guarantees, pair, delta),
         "guarantees": guarantees,
         "unproven": sorted(map(str, unproven)),
         "events": lines_to_json(lines),
         "blocks": blocks,
-        "data_set": told,
     }
 
 
@@ -128,39 +141,30 @@ def headline(guarantees: Iterable[Mapping[str, Any]], pair: Pair, delta: float) 
     return nothing_proven(pair, delta)
 
 
-def check_counts(wish: Mapping[str, Any], block: Any) -> dict[str, int]:
-    """How many answers were reserved, drawn and lost.
+def completed_block(block: Mapping[str, Any]) -> dict[str, Any]:
+    """A block with the sums of its wishes.
 
     Raises:
         DoesNotVerify: more was drawn than reserved.
-        ValueError: one of them is no count.
+        KeyError, TypeError, ValueError: a field is missing or malformed.
     """
-    counts = {key: wish[key] for key in COUNTS}
-    if not all(type(count) is int and count >= 0 for count in counts.values()):
-        raise ValueError("not a count")
-    if not counts["lost"] <= counts["drawn"] <= counts["reserved"]:
-        raise DoesNotVerify(
-            f"block {block} in certificate.json drew more than it had reserved",
-            where=CERTIFICATE,
-            why=_FREE,
-            remedy="ask whoever released it for an unchanged copy; do not use this one",
-        )
-    return counts
-
-
-def _completed_block(block: Mapping[str, Any]) -> dict[str, Any]:
-    """A block with the sums of its wishes."""
     date.fromisoformat(block["day"])
     if len(bytes.fromhex(block["hash"])) != 32 or block["noise"] not in ("os", "test"):
         raise ValueError("a block has no hash, or noise of an unknown kind")
-    wishes = [
-        {
-            "name": wish["name"],
-            "mechanism": mechanism_from_json(wish["mechanism"]).describe(),
-            **check_counts(wish, block["block"]),
-        }
-        for wish in block["wishes"]
-    ]
+    wishes: list[dict[str, Any]] = []
+    for wish in block["wishes"]:
+        counts = {key: wish[key] for key in COUNTS}
+        if not all(type(count) is int and count >= 0 for count in counts.values()):
+            raise ValueError("not a count")
+        if not counts["lost"] <= counts["drawn"] <= counts["reserved"]:
+            raise DoesNotVerify(
+                f"block {block['block']} in certificate.json drew more than it had reserved",
+                where=CERTIFICATE,
+                why=_FREE,
+                remedy="ask whoever released it for an unchanged copy; do not use this one",
+            )
+        mechanism = mechanism_from_json(wish["mechanism"])
+        wishes.append({"name": wish["name"], "mechanism": mechanism.describe(), **counts})
     names = {wish["name"] for wish in wishes}
     if not wishes or len(names) != len(wishes):
         raise ValueError("a block without a wish, or with two of one name")

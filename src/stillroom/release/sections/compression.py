@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import count
 from typing import Any
 
 from stillroom.errors import BadInput
@@ -130,8 +129,6 @@ def _completed(body: Body | None, core: Core) -> Body | None:
 
 
 _WHO = ("teacher", "student")
-_WIDE, _LEFT, _RIGHT = 880, 110, 190
-_THICK, _STEP, _HEAD, _GAP = 18, 24, 26, 14
 
 
 def _shown(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -157,6 +154,11 @@ def _shown(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
             if key is not None and told[who][key] is not None
         ]
 
+    groups = {
+        "Parameters": bars("parameters", None, counted),
+        "File size": bars("size", "int8_size", file_size),
+        f"Time for {images}": bars("seconds", "int8_seconds", duration),
+    }
     return {
         "told": told,
         "rows": [
@@ -169,31 +171,9 @@ def _shown(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
         ],
         "unquantised": [who for who in _WHO if told[who]["int8_note"]],
         "slower": [who for who in _WHO if (told[who]["int8_seconds"] or 0) > told[who]["seconds"]],
-        "bars": _drawn(
-            {
-                "Parameters": bars("parameters", None, counted),
-                "File size": bars("size", "int8_size", file_size),
-                f"Time for {images}": bars("seconds", "int8_seconds", duration),
-            }
-        ),
+        "groups": groups,
+        "longest": max(1.0, *(share for bars in groups.values() for _, share, _ in bars)),
     }
-
-
-def _drawn(groups: Mapping[str, Sequence[tuple[str, float, str]]]) -> dict[str, Any]:
-    """Where groups of lying bars stand, on one scale from zero: name, share and figure of each."""
-    longest = max((share for group in groups.values() for _, share, _ in group), default=1.0)
-    unit = (_WIDE - _LEFT - _RIGHT) / max(1.0, longest)
-    drawn, y = [], 0
-    for heading, group in groups.items():
-        top = y + _HEAD
-        bars = [
-            {"name": name, "share": share, "figure": figure, "y": y, "long": max(1.0, unit * share)}
-            for y, (name, share, figure) in zip(count(top, _STEP), group, strict=False)
-        ]
-        end = top + _STEP * len(group)
-        drawn.append({"heading": heading, "y": y, "top": top, "end": end, "bars": bars})
-        y = end + _GAP
-    return {"wide": _WIDE, "left": _LEFT, "thick": _THICK, "high": y - _GAP, "groups": drawn}
 
 
 SECTION = Section(

@@ -8,6 +8,7 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput
 from stillroom.release.files import sha256
+from stillroom.release.manifest import does_not
 from stillroom.release.sections.base import Body, Core, Section
 
 MOST = 400
@@ -102,11 +104,11 @@ def _png(picture: npt.NDArray[np.uint8]) -> bytes:
     return file.getvalue()
 
 
-def picture_in(certificate: Mapping[str, Any], card: bytes) -> bytes | None:
+def picture_of(certificate: Mapping[str, Any], card: bytes, place: Path) -> bytes | None:
     """The sheet of samples on a card; None where there is none.
 
     Raises:
-        ValueError: it is not the one the certificate names.
+        DoesNotVerify: it is not the one the certificate names.
     """
     stated = certificate["sections"].get("samples")
     if stated is None:
@@ -114,7 +116,7 @@ def picture_in(certificate: Mapping[str, Any], card: bytes) -> bytes | None:
     found = _PICTURE.search(card)
     picture = b"" if found is None else b64decode(found.group(1))
     if sha256(picture) != stated["sha256"]:
-        raise ValueError("other pictures than were released")
+        raise does_not(place, "card.html shows other pictures than were released")
     return picture
 
 
