@@ -49,6 +49,7 @@ def test_an_older_bundle_is_priced_again(name, capsys):
         assert 0 < line["priced_again"] == pytest.approx(line["epsilon"], rel=1e-6)
     assert report["headline"]["epsilon"] <= 2
     assert report["reserved"] == report["drawn"]
+    assert report["word"] == {"certificate": "all of it but its files, its events and their prices"}
     assert run(["verify", str(OLDER / name)]) == 0
     told = capsys.readouterr().out
     assert "made by an older version" in told

@@ -10,18 +10,10 @@ from typing import Any
 
 from stillroom.durable import alive
 from stillroom.errors import BadInput
+from stillroom.release import files
 from stillroom.release.card import card_html
 from stillroom.release.certificate import certify
-from stillroom.release.files import (
-    CARD,
-    CERTIFICATE,
-    LARGEST,
-    LARGEST_ARTEFACT,
-    MANIFEST,
-    RECIPE,
-    from_bytes,
-    to_bytes,
-)
+from stillroom.release.files import CARD, CERTIFICATE, MANIFEST, RECIPE, from_bytes, to_bytes
 from stillroom.release.manifest import make_manifest
 from stillroom.release.record import ReleaseRecord
 from stillroom.release.verifier import verify_bundle
@@ -75,7 +67,7 @@ def write_bundle(
 
 def _refuse_too_long(folder: Path, contents: Mapping[str, bytes]) -> None:
     for name, content in contents.items():
-        most = LARGEST.get(name, LARGEST_ARTEFACT)
+        most = files.LARGEST.get(name, files.LARGEST_ARTEFACT)
         if len(content) > most:
             raise BadInput(
                 f"{name} has {len(content)} bytes, more than {most}",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import statistics
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from stillroom.release.model import ReleasedModel, fixed_records
@@ -89,7 +91,7 @@ def quantised(onnx: bytes) -> bytes:
     from onnx import load_model_from_string
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    with tempfile.TemporaryDirectory() as folder, _quiet():
+    with tempfile.TemporaryDirectory() as folder, quiet():
         file = Path(folder) / "int8.onnx"
         # Unsigned: on a CPU, ONNX Runtime has no convolution with signed weights of 8 bits.
         quantize_dynamic(load_model_from_string(onnx), file, weight_type=QuantType.QUInt8)
@@ -97,13 +99,18 @@ def quantised(onnx: bytes) -> bytes:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the quantiser's advice, and without the log handler it would leave behind."""
-    before, handler = logging.root.manager.disable, logging.NullHandler()
+def quiet() -> Iterator[None]:
+    """Without what quantiser and exporter print, log and warn of, or the log handler they leave.
+
+    Where one fails it prints graphs and file names; the error says enough.
+    """
+    before, handler, said = logging.root.manager.disable, logging.NullHandler(), io.StringIO()
     logging.root.addHandler(handler)
     logging.disable(logging.CRITICAL)
     try:
-        yield
+        with redirect_stdout(said), redirect_stderr(said), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)
+            yield
     finally:
         logging.disable(before)
         logging.root.removeHandler(handler)

@@ -27,6 +27,7 @@ from stillroom.vocabulary import CHANGED_RECORD, Pair, Relation, Unit, check_del
 
 OLDEST = 3
 NOT_COMPARED = "made by an older version: the recipe and the card are not compared"
+WORD = {"certificate": "all of it but its files, its events and their prices"}
 _LATER = ("norm", "sensitivity", "version")
 """How events of version 3 differ from today's; they are priced by what was reserved."""
 

@@ -86,7 +86,8 @@ class Opened:
         """What was checked, as a document for `--json`."""
         with certain(self.folder / CERTIFICATE):
             told = _report(self.certificate)
-        return {**told, "signature": self.signature, "card": self.card}
+        word = {"word": older.WORD} if self.older else {}
+        return {**told, **word, "signature": self.signature, "card": self.card}
 
 
 def verify_bundle(folder: Path | str, key: Path | str | None = None) -> dict[str, Any]:
