@@ -73,7 +73,7 @@ def test_a_release_from_the_command_line(tmp_path):
     told = made["headline"]["epsilon"]
     assert first.startswith("certified epsilon ")
     assert float(first.split()[2]) == pytest.approx(told, abs=1e-3)
-    assert second == f"accuracy {made['evaluation']['accuracy']:.2%}"
+    assert second == f"accuracy {made['sections']['evaluation']['accuracy']:.2%}"
     beside = [
         f"{one['name']} {one['accuracy']:.2%}" for one in made["sections"]["controls"]["models"]
     ]

@@ -101,6 +101,7 @@ def _page() -> Template:
     )
     pages.globals.update(units=UNITS, relations=RELATIONS)
     pages.filters.update(
+        duration=formatting.duration,
         epsilon=formatting.epsilon,
         share=formatting.share,
         file_size=formatting.file_size,

@@ -35,7 +35,7 @@ class TorchModel:
         about: what kind of model it is, in one line.
 
     Raises:
-        BadInput: the network does not give one row of scores a record.
+        BadInput: the network does not give one row of scores per record.
 
     >>> layers = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
     >>> model = TorchModel(layers, (8, 8), "one linear layer")
@@ -125,9 +125,9 @@ class TorchModel:
         given = tuple(scores.shape) if isinstance(scores, torch.Tensor) else ()
         if len(given) != 2 or given[0] != 2:
             raise BadInput(
-                "the network does not give one row of scores a record",
+                "the network does not give one row of scores per record",
                 where="model",
-                why="each record needs one score a class",
+                why="each record needs one score per class",
                 remedy="end it with a linear layer and return its result alone",
             )
         return given[1]

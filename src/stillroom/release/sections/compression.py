@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stillroom.errors import BadInput
-from stillroom.release.formatting import duration, file_size
 from stillroom.release.sections.base import Body, Core, Section, classifier_in
 
 IMAGES = 100
@@ -128,52 +127,18 @@ def _completed(body: Body | None, core: Core) -> Body | None:
     return report.to_json()
 
 
-_WHO = ("teacher", "student")
-
-
 def _shown(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A table and a picture."""
+    """What was measured, and the longest bar as a share of the teacher's in fp32."""
     told = certificate["sections"].get("compression")
     if told is None:
         return None
-    images = f"{told['images']} images"
-    counted = "{:,}".format
-    kinds = (
-        ("parameters", "parameters", "parameters", counted),
-        ("size of model.onnx", "size", "size", file_size),
-        ("size, int8", "int8_size", "int8_size", file_size),
-        (images, "seconds", "speed", duration),
-        (f"{images}, int8", "int8_seconds", "int8_speed", duration),
-    )
-
-    def bars(entry: str, small: str | None, spell: Any) -> list[tuple[str, float, str]]:
-        return [
-            (who + kind, told[who][key] / told["teacher"][entry], spell(told[who][key]))
-            for who in _WHO
-            for kind, key in (("", entry), (" int8", small))
-            if key is not None and told[who][key] is not None
-        ]
-
-    groups = {
-        "Parameters": bars("parameters", None, counted),
-        "File size": bars("size", "int8_size", file_size),
-        f"Time for {images}": bars("seconds", "int8_seconds", duration),
-    }
-    return {
-        "told": told,
-        "rows": [
-            (
-                name,
-                *("-" if told[who][entry] is None else spell(told[who][entry]) for who in _WHO),
-                told["ratios"][ratio],
-            )
-            for name, entry, ratio, spell in kinds
-        ],
-        "unquantised": [who for who in _WHO if told[who]["int8_note"]],
-        "slower": [who for who in _WHO if (told[who]["int8_seconds"] or 0) > told[who]["seconds"]],
-        "groups": groups,
-        "longest": max(1.0, *(share for bars in groups.values() for _, share, _ in bars)),
-    }
+    shares = [
+        told[who][entry] / told["teacher"][entry.removeprefix("int8_")]
+        for who in ("teacher", "student")
+        for entry in RATIOS.values()
+        if told[who][entry] is not None
+    ]
+    return {"told": told, "longest": max(shares)}
 
 
 SECTION = Section(

@@ -51,7 +51,7 @@ def check_samples(samples: npt.NDArray[Any]) -> None:
 
 
 def sheet(samples: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """All pictures side by side, ten or more a row, on white paper.
+    """All pictures side by side, ten or more per row, on white paper.
 
     >>> sheet(np.zeros((12, 4, 4))).shape
     (9, 49)
