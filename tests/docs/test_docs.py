@@ -312,7 +312,7 @@ def test_every_key_of_a_certificate_is_explained():
 
     text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
     written = [*certificate._AS_STATED, *sections.SECTIONS]
-    for function in (certificate.completed, parties.completed):
+    for function in (certificate.completed, parties.stated, parties.priced):
         written += re.findall(r'^        "(\w+)":', inspect.getsource(function), re.M)
     rows = re.findall(r"^\| `([\w`, ]+)` \|", text, re.M)
     named = {key for keys in rows for key in keys.split("`, `")}
