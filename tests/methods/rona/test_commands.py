@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from methods.rona_recipes import certificate_of, recipe_in
+from methods.rona.recipes import certificate_of, recipe_in
 from stillroom.cli import run
 from stillroom.gate import Budget, Ledger
 from stillroom.methods.recipe import read

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from methods.pictures import SKETCH, charged
-from methods.rona_recipes import BUDGET, SOURCES, recipe_in
+from methods.rona.recipes import BUDGET, SOURCES, recipe_in
 from stillroom.errors import BadInput
 from stillroom.methods.recipe import explain, parse, read
 from stillroom.methods.road import release

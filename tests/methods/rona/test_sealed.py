@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from methods.rona_recipes import BUDGET, Phase, drawn, recipe_in, weights_of
+from methods.rona.recipes import BUDGET, Phase, drawn, recipe_in, weights_of
 from stillroom.data import Dataset, Split
 from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import Gate, door

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from methods.pictures import charged
-from methods.rona_recipes import BUDGET, Phase, drawn, recipe_in
+from methods.rona.recipes import BUDGET, Phase, drawn, recipe_in
 from stillroom.cli import run
 from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import Budget, Ledger

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from methods.pictures import SKETCH, charged
-from methods.rona_recipes import BUDGET, recipe_in, weights_of
+from methods.rona.recipes import BUDGET, recipe_in, weights_of
 from stillroom.data import Dataset, Split
 from stillroom.errors import BadInput
 from stillroom.methods.outcome import guesser
