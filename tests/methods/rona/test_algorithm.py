@@ -12,9 +12,9 @@ from methods.rona.recipes import BUDGET, recipe_in, weights_of
 from stillroom.data import Dataset, Split
 from stillroom.errors import BadInput
 from stillroom.methods.outcome import guesser
-from stillroom.methods.recipe import read
+from stillroom.methods.registry import read
 from stillroom.methods.recipe_parts import RonaPart
-from stillroom.methods.road import release
+from stillroom.pipeline.release import release
 from stillroom.methods.rona import algorithm as rona
 from stillroom.methods.rona import from_teacher as rona_from_teacher
 from stillroom.methods.rona.algorithm import Guide, probabilities, teach
@@ -189,7 +189,7 @@ def test_a_network_that_mixes_records_is_for_students_of_public_pictures(tmp_pat
     folder.mkdir()
     direct = folder / "recipe.toml"
     direct.write_text(
-        '[data]\nsource = "digits"\npublic_size = 1440\ntest_is_public = true\n'
+        '[data]\nsource = "digits"\ndeclared_size = 1440\ntest_is_public = true\n'
         '[features]\nfull_scale = 16\n[training]\nmodel = "mobile-10k"\nsteps = 2\nclip = 1\n'
         "[privacy]\nepsilon = 2\n"
     )

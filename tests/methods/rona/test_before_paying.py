@@ -7,7 +7,7 @@ import pytest
 from quick_onnx import use_quick_exporter
 from stillroom.errors import BadInput
 from stillroom.gate import Budget, Ledger
-from stillroom.methods.road import release
+from stillroom.pipeline.release import release
 from stillroom.methods.verify import verify
 
 RECIPE = """method = "rona"
@@ -17,7 +17,7 @@ purpose = "benchmark"
 source = "digits"
 public = "2/5"
 test_is_public = true
-public_size = 900
+declared_size = 900
 [features]
 name = "pixels"
 full_scale = 16

@@ -12,7 +12,7 @@ import pytest
 from methods.rona.recipes import certificate_of, recipe_in
 from stillroom.cli import run
 from stillroom.gate import Budget, Ledger
-from stillroom.methods.recipe import read
+from stillroom.methods.registry import read
 from stillroom.release import verify_bundle
 
 STILLROOM = Path(sys.executable).parent / "stillroom"
@@ -22,7 +22,7 @@ mode = "as-published"
 purpose = "benchmark"
 [data]
 source = "cifar10"
-public_size = 10000
+declared_size = 10000
 public = "4/5"
 [rona]
 source = "plain"
@@ -85,7 +85,7 @@ def test_a_release_from_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "draws"),
     [
-        ("dp-trained", {"gaussian-sum": 6}),
+        ("trained", {"gaussian-sum": 6}),
         ("ensemble", {"gaussian-answers": 60}),
         ("hinted", {"gaussian-answers": 90}),
     ],
@@ -101,7 +101,7 @@ def test_dry_runs_say_what_will_be_drawn(tmp_path, quick, capsys, kind, draws):
         assert word in said
     # Noisy tables of the student and its controls are in it.
     charged = json.loads(planned(recipe_in(tmp_path, kind, public="false"), capsys, "--json"))
-    assert charged["draws"]["noisy-counts"] == (4 if kind == "dp-trained" else 3)
+    assert charged["draws"]["noisy-counts"] == (4 if kind == "trained" else 3)
     assert charged["epsilon"] > facts["epsilon"]
 
 

@@ -13,14 +13,14 @@ from stillroom.gate.accounting import price
 from stillroom.gate.ledger import verify
 from stillroom.methods import road
 from stillroom.methods.costs import cost_of
-from stillroom.methods.recipe import read
-from stillroom.methods.road import release
+from stillroom.methods.registry import read
+from stillroom.pipeline.release import release
 from stillroom.methods.rona import from_ensemble as rona_from_ensemble
 from stillroom.release import verify_bundle
 from stillroom.vocabulary import RECORD
 
 RIVALS = {
-    "dp-trained": ["Base", "teacher on public data", "teacher"],
+    "trained": ["Base", "teacher on public data", "teacher"],
     "ensemble": ["Base", "auxiliary teacher"],
     "hinted": ["Base", "auxiliary teacher"],
     "plain": ["Base", "auxiliary teacher"],
@@ -87,7 +87,7 @@ def test_more_questions_than_public_records_are_refused_before_payment(tmp_path,
 def test_the_papers_calls_are_recorded_draws(tmp_path, small):
     phase = Phase()
     recipe = recipe_in(tmp_path, "plain")
-    made = release(recipe, tmp_path / "out", budget=BUDGET, tell=phase.tell, on_step=phase.on_step)
+    made = release(recipe, tmp_path / "out", budget=BUDGET, progress=phase.progress)
     outputs, losses = made["blocks"][0]["wishes"]
     assert outputs["drawn"] == losses["drawn"] == len(phase.epochs) == phase.epochs[-1][1]
     assert made["headline"]["epsilon"] == "infinite"
@@ -102,7 +102,7 @@ def test_the_papers_calls_are_recorded_draws(tmp_path, small):
 
 @pytest.mark.parametrize(
     ("kind", "planned", "word"),
-    [("dp-trained", 6, "steps"), ("hinted", 60, "answers")],
+    [("trained", 6, "steps"), ("hinted", 60, "answers")],
 )
 def test_training_stops_at_the_last_paid_answer(tmp_path, small, sources, kind, planned, word):
     recipe = recipe_in(tmp_path, kind, privacy="on_exhausted = 'stop'")
@@ -131,7 +131,7 @@ def test_training_stops_at_the_last_paid_answer(tmp_path, small, sources, kind, 
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
 
 
-@pytest.mark.parametrize("kind", ["dp-trained", "ensemble"])
+@pytest.mark.parametrize("kind", ["trained", "ensemble"])
 def test_a_release_that_does_not_fit_draws_nothing(tmp_path, small, capsys, kind):
     recipe = recipe_in(tmp_path, kind)
     with pytest.raises(BudgetExhausted):
@@ -172,7 +172,7 @@ def test_infinity_must_be_accepted(tmp_path, small, capsys):
 # -- controls on sensitive test records -----------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["dp-trained", "ensemble", "plain"])
+@pytest.mark.parametrize("kind", ["trained", "ensemble", "plain"])
 def test_controls_of_a_sensitive_test_are_charged(tmp_path, small, kind):
     recipe = recipe_in(tmp_path, kind, public="false")
     made = release(recipe, tmp_path / "out", budget=BUDGET)
@@ -225,7 +225,7 @@ def test_tables_that_were_drawn_are_not_drawn_again(tmp_path, small, monkeypatch
 def test_the_ceiling_is_for_benchmarks_with_a_public_test(tmp_path, small, purpose, public, shown):
     recipe = recipe_in(tmp_path, purpose=purpose, public=public)
     made = release(recipe, tmp_path / "out", budget=BUDGET)
-    assert names(made) == RIVALS["dp-trained"] + ["ceiling"] * shown
+    assert names(made) == RIVALS["trained"] + ["ceiling"] * shown
     assert any("ceiling" in line for line in made["unprotected"]) == shown
     # Where it may not be shown it is not even trained.
     assert (tmp_path / "home" / "trained-in-the-clear").exists() == shown

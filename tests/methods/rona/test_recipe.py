@@ -9,9 +9,9 @@ from methods.pictures import SKETCH, charged
 from methods.rona.recipes import BUDGET, SOURCES, recipe_in
 from stillroom.errors import BadInput
 from stillroom.methods.recipe import explain, parse, read
-from stillroom.methods.road import release
+from stillroom.pipeline.release import release
 
-DIRECT = '[data]\nsource = "digits"\npublic_size = 1440\n{data}[privacy]\nepsilon = 2\n'
+DIRECT = '[data]\nsource = "digits"\ndeclared_size = 1440\n{data}[privacy]\nepsilon = 2\n'
 OWN = """
 from torch import nn
 
@@ -56,21 +56,21 @@ def test_ronas_keys_belong_to_rona(text, says):
 @pytest.mark.parametrize(
     ("kind", "old", "new", "says"),
     [
-        ("dp-trained", 'public = "2/5"', "", "data.public: method rona needs a public part"),
-        ("dp-trained", "[features]", "unit = 'person'\n[features]", "protects records"),
-        ("dp-trained", "", SKETCH + "[student]\n", "student: method rona has its own"),
-        ("dp-trained", "steps = 6", "model = 'mlp'", "teacher of method rona is linear"),
-        ("dp-trained", '"certified"', '"as-published"', "as-published and plain belong together"),
+        ("trained", 'public = "2/5"', "", "data.public: method rona needs a public part"),
+        ("trained", "[features]", "unit = 'person'\n[features]", "protects records"),
+        ("trained", "", SKETCH + "[student]\n", "student: method rona has its own"),
+        ("trained", "steps = 6", "model = 'mlp'", "teacher of method rona is linear"),
+        ("trained", '"certified"', '"as-published"', "as-published and plain belong together"),
         ("plain", '"as-published"', '"certified"', "as-published and plain belong together"),
-        ("dp-trained", "", "[published]\n", "published: belongs to rona.source plain"),
+        ("trained", "", "[published]\n", "published: belongs to rona.source plain"),
         ("plain", SOURCES["plain"][1], "", "published: belongs to rona.source plain"),
-        ("dp-trained", "", "[teachers]\nshard_cap = 9\n", "teachers: belongs to rona.source ens"),
+        ("trained", "", "[teachers]\nshard_cap = 9\n", "teachers: belongs to rona.source ens"),
         ("ensemble", SOURCES["ensemble"][1], "", "teachers: belongs to rona.source ensemble"),
         ("ensemble", "", "[training]\nsteps = 6\n", "training, sketch: only for rona.source dp"),
         ("plain", "", SKETCH, "training, sketch: only for rona.source dp-trained"),
         ("ensemble", '"pixels"', '"auxiliary"', "features.name: auxiliary is for rona.source dp"),
-        ("dp-trained", "[rona]", "[rona]\nsamples = 9", "rona.samples: there is no [sketch]"),
-        ("dp-trained", "[rona]", "[rona]\nhint_epochs = 1", "name hint_layer and guided_layer"),
+        ("trained", "[rona]", "[rona]\nsamples = 9", "rona.samples: there is no [sketch]"),
+        ("trained", "[rona]", "[rona]\nhint_epochs = 1", "name hint_layer and guided_layer"),
         ("hinted", "hint_layer = 3", "", "name hint_layer and guided_layer"),
         ("hinted", "hints = 30", "", "teachers.hints and rona.hint_epochs belong together"),
         ("ensemble", "votes = 60", "hints = 9", "teachers.hints and rona.hint_epochs belong"),
@@ -79,16 +79,16 @@ def test_ronas_keys_belong_to_rona(text, says):
         ("ensemble", "votes = 60", "threshold = 0.5\ngrouped = true", "groups have no threshold"),
         ("plain", "[features]", "labelled = 0.5\n[features]", "labels of all public records"),
         ("ensemble", "[rona]", "[rona]\ncomposites = 9", "rona.composites: only for rona.source"),
-        ("dp-trained", "[rona]", "[rona]\nqueries = 0.1", "rona.queries: only for rona.source"),
+        ("trained", "[rona]", "[rona]\nqueries = 0.1", "rona.queries: only for rona.source"),
         # One key alone out of its range.
-        ("dp-trained", 'public = "2/5"', "public = 1", "data.public"),
-        ("dp-trained", "[features]", "labelled = 0\n[features]", "data.labelled"),
-        ("dp-trained", "[rona]", "[rona]\nrounds = 0", "rona.rounds"),
-        ("dp-trained", "[rona]", "[rona]\nbatch = 1", "rona.batch"),
-        ("dp-trained", "[rona]", "[rona]\nscale = 1", "rona.scale"),
-        ("dp-trained", "[rona]", "[rona]\nlearning_rate = inf", "rona.learning_rate"),
-        ("dp-trained", '"dp-trained"', '"magic"', "rona.source"),
-        ("dp-trained", "[rona]", "[rona]\nstudnet = 'mlp'", "nearest known one is 'student'"),
+        ("trained", 'public = "2/5"', "public = 1", "data.public"),
+        ("trained", "[features]", "labelled = 0\n[features]", "data.labelled"),
+        ("trained", "[rona]", "[rona]\nrounds = 0", "rona.rounds"),
+        ("trained", "[rona]", "[rona]\nbatch = 1", "rona.batch"),
+        ("trained", "[rona]", "[rona]\nscale = 1", "rona.scale"),
+        ("trained", "[rona]", "[rona]\nlearning_rate = inf", "rona.learning_rate"),
+        ("trained", '"trained"', '"magic"', "rona.source"),
+        ("trained", "[rona]", "[rona]\nstudnet = 'mlp'", "nearest known one is 'student'"),
         ("ensemble", "shard_cap = 80", "", "teachers.shard_cap: is missing"),
         ("ensemble", "votes = 60", "threshold = 2", "teachers.threshold"),
         ("hinted", "hints = 30", "hints = 30\nhint_share = 1", "teachers.hint_share"),
@@ -121,26 +121,26 @@ def odd(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "old", "new", "says"),
     [
-        ("dp-trained", 'student = "mlp"', 'student = "tanh-cnn"', "at least 14x14"),
+        ("trained", 'student = "mlp"', 'student = "tanh-cnn"', "at least 14x14"),
         ("ensemble", 'student = "mlp"', 'student = "none:net"', "none"),
-        ("dp-trained", 'auxiliary = "mlp"', 'auxiliary = "mlpp"', "mlpp"),
+        ("trained", 'auxiliary = "mlp"', 'auxiliary = "mlpp"', "mlpp"),
         ("plain", 'teacher = "linear"', 'teacher = "tanh-cnn"', "at least 14x14"),
         ("plain", 'teacher = "linear"', 'teacher = "own_odd:Odd"', "no sequence of blocks"),
         ("plain", 'student = "mlp"', 'student = "own_odd:Odd"', "no sequence of blocks"),
         ("plain", "batch = 64", "batch = 600", "do not fill a batch"),
         ("ensemble", '"pixels"', '"scattering"', "at least 12x12"),
-        ("dp-trained", '"pixels"', '"scattering"', "at least 12x12"),
+        ("trained", '"pixels"', '"scattering"', "at least 12x12"),
         ("hinted", "hint_layer = 3", "hint_layer = 9", "needs a layer"),
         ("hinted", "guided_layer = 2", "guided_layer = 9", "needs a layer"),
         (
-            "dp-trained",
+            "trained",
             "[rona]",
             "[rona]\nhint_epochs = 1\nhint_layer = 9\nguided_layer = 2",
             "needs a layer",
         ),
-        ("dp-trained", "[features]", "labelled = 1e-9\n[features]", "no labelled public records"),
-        ("dp-trained", "[features]", "sensitive_classes = ['x']\n[features]", "class"),
-        ("dp-trained", '"pixels"', '"auxiliary"', "no sequence of blocks"),
+        ("trained", "[features]", "labelled = 1e-9\n[features]", "no labelled public records"),
+        ("trained", "[features]", "sensitive_classes = ['x']\n[features]", "class"),
+        ("trained", '"pixels"', '"auxiliary"', "no sequence of blocks"),
     ],
 )
 def test_what_cannot_work_costs_nothing(tmp_path, odd, small, kind, old, new, says):

@@ -14,7 +14,7 @@ from stillroom.gate import Gate, door
 from stillroom.gate.entropy import SeededEntropy
 from stillroom.methods import learners, road
 from stillroom.methods.recipe import Recipe, read
-from stillroom.methods.road import release
+from stillroom.pipeline.release import release
 from stillroom.methods.rona import from_ensemble as rona_from_ensemble
 from stillroom.methods.rona import public_side as rona_public
 from stillroom.methods.rona import road as rona_road
@@ -131,14 +131,14 @@ def test_records_are_not_needed_after_the_teachers_training(
         poison(self._data)
         prepare(self, sampled)
 
-    honest = student_of(tmp_path / "honest", "dp-trained")
+    honest = student_of(tmp_path / "honest", "trained")
     with monkeypatch.context() as poisoned:
         poisoned.setattr(learners.LinearLearner, "train", trained)
-        assert student_of(tmp_path / "poisoned", "dp-trained") == honest
+        assert student_of(tmp_path / "poisoned", "trained") == honest
     assert np.isnan(splits[-1].sensitive.x).all()
     # Twin: records that are poisoned before the training spoil it.
     monkeypatch.setattr(learners.LinearLearner, "prepare", prepared)
-    assert is_noticed(tmp_path / "twin", "dp-trained", honest)
+    assert is_noticed(tmp_path / "twin", "trained", honest)
 
 
 # -- a run that is cut off ------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_a_cut_off_student_goes_on_without_its_teachers_records(tmp_path, small,
     recipe = recipe_in(tmp_path)
     cut = Phase(stop_at=3)
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, tell=cut.tell, on_step=cut.on_step)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=cut.progress)
     assert drawn(tmp_path) == 6
 
     def again(*given):
@@ -156,7 +156,7 @@ def test_a_cut_off_student_goes_on_without_its_teachers_records(tmp_path, small,
 
     monkeypatch.setattr(LinearRecords, "clipped_sum", again)
     rest = Phase()
-    made = release(recipe, tmp_path / "out", tell=rest.tell, on_step=rest.on_step)
+    made = release(recipe, tmp_path / "out", progress=rest.progress)
     assert rest.epochs[-1] == (12, 12)
     assert drawn(tmp_path) == 6
     assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (6, 0)
@@ -178,7 +178,7 @@ def test_a_cut_off_student_of_an_ensemble_goes_on(tmp_path, small, monkeypatch, 
     recipe = recipe_in(tmp_path, "hinted")
     cut = Phase(stop_at)
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, tell=cut.tell, on_step=cut.on_step)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=cut.progress)
     assert (sum(rows), drawn(tmp_path), drawn(tmp_path, 1)) == (votes, votes, 30)
     made = release(recipe, tmp_path / "out")
     assert (sum(rows), drawn(tmp_path), drawn(tmp_path, 1)) == (60, 60, 30)
@@ -186,7 +186,7 @@ def test_a_cut_off_student_of_an_ensemble_goes_on(tmp_path, small, monkeypatch, 
     verify_bundle(tmp_path / "out")
     # Uninterrupted, with the same answers, it is the same student; nothing more is asked.
     weights, whole = weights_of(tmp_path / "out"), Phase()
-    again = made_again(recipe, tmp_path / "out", tell=whole.tell, on_step=whole.on_step)
+    again = made_again(recipe, tmp_path / "out", progress=whole.progress)
     assert again == weights
     assert whole.epochs[-1] == (7, 7)
     assert (sum(rows), drawn(tmp_path)) == (60, 60)
@@ -225,7 +225,7 @@ def unlabelled_wrong(labelled, everyone):
     return np.array([one not in known for one in everyone])
 
 
-@pytest.mark.parametrize("kind", ["dp-trained", "hinted"])
+@pytest.mark.parametrize("kind", ["trained", "hinted"])
 def test_labels_of_unlabelled_records_are_never_used(
     tmp_path, small, same_noise, monkeypatch, kind
 ):
