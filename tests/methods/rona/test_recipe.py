@@ -8,8 +8,9 @@ import pytest
 from methods.pictures import SKETCH, charged
 from methods.rona.recipes import BUDGET, SOURCES, recipe_in
 from stillroom.errors import BadInput
-from stillroom.methods.recipe import explain, parse, read
+from stillroom.methods.registry import parse, read
 from stillroom.pipeline.release import release
+from stillroom.recipe.reading import explain
 
 DIRECT = '[data]\nsource = "digits"\ndeclared_size = 1440\n{data}[privacy]\nepsilon = 2\n'
 OWN = """
@@ -28,21 +29,26 @@ class Odd(nn.Module):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("method = 'rona'\n" + DIRECT.format(data="public = 0.4\n"), "needs a [rona] part"),
-        (DIRECT.format(data="") + "[rona]\n", "rona: only for method rona"),
-        (DIRECT.format(data="") + "[teachers]\nshard_cap = 9\n", "teachers: only for method rona"),
-        (DIRECT.format(data="") + "[published]\n", "published: only for method rona"),
-        (DIRECT.format(data="public = 0.4\n"), "data.public: only for method rona"),
+        (DIRECT.format(data="") + "[rona]\n", "rona: unknown key"),
+        (DIRECT.format(data="") + "[teachers]\nshard_cap = 9\n", "teachers: unknown key"),
+        (DIRECT.format(data="") + "[published]\n", "published: unknown key"),
+        (DIRECT.format(data="") + "[plain]\n", "plain: unknown key"),
+        ("source = 'ensemble'\n" + DIRECT.format(data=""), "source: input should be 'trained'"),
+        (DIRECT.format(data="public = 0.4\n"), "data.public: unknown key"),
         (
             DIRECT.format(data="labelled = 0.4\nsensitive_classes = ['1']\n"),
-            "data.labelled, data.sensitive_classes: only for method rona",
+            "data.labelled: unknown key",
         ),
-        ("mode = 'as-published'\n" + DIRECT.format(data=""), "as-published is a mode of method"),
-        (DIRECT.format(data="") + "[features]\nname = 'auxiliary'\n", "belong to method rona"),
+        (
+            DIRECT.format(data="labelled = 0.4\nsensitive_classes = ['1']\n"),
+            "data.sensitive_classes: unknown key",
+        ),
+        ("mode = 'as-published'\n" + DIRECT.format(data=""), "direct has no as-published form"),
+        (DIRECT.format(data="") + "[features]\nname = 'auxiliary'\n", "a method with a public"),
         (
             DIRECT.format(data="")
             + "[features]\nname = 'scattering'\ncomponents = 9\nfitted_on = 'public'\n",
-            "belong to method rona",
+            "a method with a public part",
         ),
     ],
 )
@@ -53,22 +59,71 @@ def test_ronas_keys_belong_to_rona(text, says):
     assert caught.value.remedy
 
 
+def test_rona_has_defaults_for_all_that_is_its_own():
+    recipe = parse("method = 'rona'\n" + DIRECT.format(data="public = 0.4\n"))
+    assert (recipe.source, recipe.rona.student) == ("trained", "student-10k")
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "says"),
+    [
+        ("trained", "declared_size", "public_size", ("data.public_size", "data.declared_size")),
+        ("trained", "[rona]", "[rona]\nsource = 'dp-trained'", ("rona.source", "source")),
+        ("ensemble", "[rona]", "[rona]\nsource = 'ensemble'", ("rona.source", "source")),
+        ("plain", "[plain]", "[published]", ("published.teacher", "plain.teacher")),
+        (
+            "plain",
+            "",
+            "[published]\nteacher_epochs = 1\n",
+            ("published.teacher_epochs", "plain.epochs"),
+        ),
+    ],
+)
+def test_old_keys_are_refused_and_name_the_new_ones(tmp_path, kind, old, new, says):
+    text = recipe_in(tmp_path, kind).read_text()
+    assert old in text
+    with pytest.raises(BadInput) as caught:
+        parse(text.replace(old, new, 1) if old else text + new)
+    assert f"{says[0]}: is now called {says[1]!r}" in caught.value.what
+    assert caught.value.exit_code == 2
+
+
+def test_a_recipe_of_before_names_all_its_old_keys_at_once(tmp_path):
+    text = recipe_in(tmp_path, "plain").read_text()
+    text = text.replace("declared_size", "public_size").replace(
+        "[rona]", "[rona]\nsource = 'plain'"
+    )
+    text = text.replace("[plain]", "[published]").replace("\nepochs", "\nteacher_epochs")
+    with pytest.raises(BadInput) as caught:
+        parse(text)
+    for new in ("data.declared_size", "source", "plain.teacher", "plain.epochs"):
+        assert f"is now called {new!r}" in caught.value.what
+
+
+def test_the_old_name_of_a_source_is_none(tmp_path):
+    text = recipe_in(tmp_path).read_text().replace('"trained"', '"dp-trained"')
+    with pytest.raises(BadInput, match="source: input should be 'trained'"):
+        parse(text)
+
+
 @pytest.mark.parametrize(
     ("kind", "old", "new", "says"),
     [
         ("trained", 'public = "2/5"', "", "data.public: method rona needs a public part"),
         ("trained", "[features]", "unit = 'person'\n[features]", "protects records"),
-        ("trained", "", SKETCH + "[student]\n", "student: method rona has its own"),
+        ("trained", "", SKETCH + "[student]\n", "student: unknown key"),
         ("trained", "steps = 6", "model = 'mlp'", "teacher of method rona is linear"),
-        ("trained", '"certified"', '"as-published"', "as-published and plain belong together"),
-        ("plain", '"as-published"', '"certified"', "as-published and plain belong together"),
-        ("trained", "", "[published]\n", "published: belongs to rona.source plain"),
-        ("plain", SOURCES["plain"][1], "", "published: belongs to rona.source plain"),
-        ("trained", "", "[teachers]\nshard_cap = 9\n", "teachers: belongs to rona.source ens"),
-        ("ensemble", SOURCES["ensemble"][1], "", "teachers: belongs to rona.source ensemble"),
-        ("ensemble", "", "[training]\nsteps = 6\n", "training, sketch: only for rona.source dp"),
-        ("plain", "", SKETCH, "training, sketch: only for rona.source dp-trained"),
-        ("ensemble", '"pixels"', '"auxiliary"', "features.name: auxiliary is for rona.source dp"),
+        ("trained", '"certified"', '"as-published"', "has no source plain, and the paper's has no"),
+        ("plain", '"as-published"', '"certified"', "has no source plain, and the paper's has no"),
+        ("plain", '"as-published"', '"certified"', "plain promises nothing and belongs to mode"),
+        ("trained", 'source = "trained"', 'source = "sketch"', "learns from trained, ensemble or"),
+        ("trained", "", "[published]\n", "published: only for source plain"),
+        ("trained", "", "[plain]\n", "plain: only for source plain"),
+        ("trained", "", "[teachers]\nshard_cap = 9\n", "teachers: only for source ensemble"),
+        ("ensemble", SOURCES["ensemble"][1], "", "teachers: source ensemble needs a [teachers]"),
+        ("ensemble", "", "[training]\nsteps = 6\n", "training: only for source trained"),
+        ("plain", "", SKETCH, "sketch: only for source trained"),
+        ("ensemble", '"pixels"', '"auxiliary"', "features.name: auxiliary is for source trained"),
         ("trained", "[rona]", "[rona]\nsamples = 9", "rona.samples: there is no [sketch]"),
         ("trained", "[rona]", "[rona]\nhint_epochs = 1", "name hint_layer and guided_layer"),
         ("hinted", "hint_layer = 3", "", "name hint_layer and guided_layer"),
@@ -78,8 +133,9 @@ def test_ronas_keys_belong_to_rona(text, says):
         ("ensemble", "votes = 60", "threshold_noise = 9", "there is no threshold"),
         ("ensemble", "votes = 60", "threshold = 0.5\ngrouped = true", "groups have no threshold"),
         ("plain", "[features]", "labelled = 0.5\n[features]", "labels of all public records"),
-        ("ensemble", "[rona]", "[rona]\ncomposites = 9", "rona.composites: only for rona.source"),
-        ("trained", "[rona]", "[rona]\nqueries = 0.1", "rona.queries: only for rona.source"),
+        ("plain", "[plain]\n", "[plain]\nbatch = 9\n", "plain.batch"),
+        ("ensemble", "[rona]", "[rona]\ncomposites = 9", "rona.composites: only for source tr"),
+        ("trained", "[rona]", "[rona]\nqueries = 0.1", "rona.queries: only for source plain"),
         # One key alone out of its range.
         ("trained", 'public = "2/5"', "public = 1", "data.public"),
         ("trained", "[features]", "labelled = 0\n[features]", "data.labelled"),
@@ -87,13 +143,13 @@ def test_ronas_keys_belong_to_rona(text, says):
         ("trained", "[rona]", "[rona]\nbatch = 1", "rona.batch"),
         ("trained", "[rona]", "[rona]\nscale = 1", "rona.scale"),
         ("trained", "[rona]", "[rona]\nlearning_rate = inf", "rona.learning_rate"),
-        ("trained", '"trained"', '"magic"', "rona.source"),
+        ("trained", '"trained"', '"magic"', "source: "),
         ("trained", "[rona]", "[rona]\nstudnet = 'mlp'", "nearest known one is 'student'"),
         ("ensemble", "shard_cap = 80", "", "teachers.shard_cap: is missing"),
         ("ensemble", "votes = 60", "threshold = 2", "teachers.threshold"),
         ("hinted", "hints = 30", "hints = 30\nhint_share = 1", "teachers.hint_share"),
-        ("plain", 'teacher = "linear"', "sigma = 0", "published.sigma"),
-        ("plain", 'teacher = "linear"', "reading = 'loud'", "published.reading"),
+        ("plain", "", "[published]\nsigma = 0\n", "published.sigma"),
+        ("plain", "", "[published]\nreading = 'loud'\n", "published.reading"),
     ],
 )
 def test_misfits_name_their_place(tmp_path, kind, old, new, says):

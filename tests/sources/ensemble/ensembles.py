@@ -75,13 +75,11 @@ def drawn(ledger, place=0):
     return sum(row.body["count"] for row in rows if row.body["wish"] == place)
 
 
-class Source(PaidEnsemble):
-    """Notes the rows that its passages gave, by name; each draw counts once."""
+class Noting(PaidEnsemble):
+    """Notes the rows that its passages gave; each draw counts once."""
 
-    def __init__(self, section, ensemble, passages, split, chunk=CHUNK):
-        public = PublicSide(split.public, split.public)
-        own = passages[VOTES], passages.get(HINTS)
-        super().__init__(section, ensemble, *own, public, chunk=chunk)
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
         self._noted = {}
 
     def _ask(self, passage, *rest):
@@ -100,6 +98,15 @@ class Source(PaidEnsemble):
     @property
     def hints_left(self):
         return self._hints.ahead(self._hints.count) if self._hints else 0
+
+
+class Source(Noting):
+    """Behind passages by name, with the public digits at hand."""
+
+    def __init__(self, section, ensemble, passages, split, chunk=CHUNK):
+        public = PublicSide(split.public, split.public)
+        own = passages[VOTES], passages.get(HINTS)
+        super().__init__(section, ensemble, *own, public, chunk=chunk)
 
 
 class NoNoise:
