@@ -158,6 +158,8 @@ class PlainAnswers:
         """Its logits, in one call."""
         import torch
 
+        from stillroom.private.plain import GRID
+
         if len(x) > self._records:
             raise BadInput(
                 f"{self._records} records may be asked about, got {len(x)}",
@@ -169,8 +171,8 @@ class PlainAnswers:
         padded[: len(x)] = x
         pictures = self._pictures(torch.from_numpy(padded))
         question = b"outputs " + hashlib.sha256(padded.tobytes()).digest()
-        told = self.passages[OUTPUTS].answer(question, lambda: self.teacher.outputs(pictures))
-        values = told.value.reshape(self._records, self._classes) / float(1 << 16)
+        told = self.passages[OUTPUTS].answer(question, lambda: self._teacher.outputs(pictures))
+        values = told.value.reshape(self._records, self._classes) / GRID
         return Scores(values[: len(x)], np.arange(len(x)))
 
     def hints(self, x: Records, centre: Reals, known: Records, values: Reals) -> Reals:
@@ -182,8 +184,19 @@ class PlainAnswers:
         return None
 
     def close(self) -> None:
-        """Let go of the teacher."""
+        """Let go of the teacher: what was answered can be read again, nothing else is asked."""
         self.teacher = None
+
+    @property
+    def _teacher(self) -> Any:
+        if self.teacher is None:
+            raise BadInput(
+                "a new question for a teacher that is gone",
+                where="plain",
+                why="the source was closed after its last answer",
+                remedy="ask all questions before `close`",
+            )
+        return self.teacher
 
 
 def _section(recipe: Recipe) -> PlainSection:
