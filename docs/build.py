@@ -1,10 +1,10 @@
-"""Rebuild the transcripts and the picture of the documentation from real runs (`make docs`).
+"""Rebuild the transcripts and the pictures of the documentation from real runs (`make docs`).
 
 A page is a script. Its blocks run from top to bottom in one fresh folder:
 
 - a `console` block holds commands (`$ ...`) and what they print; the printed part is replaced.
   A command that must fail says so: `$ stillroom ... # exit 3`;
-- a `python` block runs in one session a page; a `text` block right after it is what it printed;
+- a `python` block runs in one session per page; a `text` block right after it is what it printed;
 - `<!-- doctest: module.Name -->` before a `python` block fills it with that name's example;
 - `<!-- copy: path -->` before a `toml` block fills it with that file of the repository, and
   `<!-- write: name -->` writes the block to a file in the folder; `examples` is there beforehand;
@@ -25,6 +25,7 @@ import io
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -361,7 +362,8 @@ def pictures_of(results: Path, pictures: Path) -> list[str]:
 
 
 def build(*only: str) -> None:
-    """Refresh every page, or those named, and the picture."""
+    """Refresh every page, or those named, and the pictures."""
+    runpy.run_path(str(ROOT / "docs" / "house.py"), run_name="__main__")
     for page in [Path(name).resolve() for name in only] or pages():
         stretches = parts(filled(page.read_text(encoding="utf-8")))
         with tempfile.TemporaryDirectory(prefix="stillroom-docs-") as folder:

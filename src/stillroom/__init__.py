@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stillroom.gate import Budget, Gate, Ledger, plan
+    from stillroom.gate import Budget, Gate, Ledger
+    from stillroom.planning import plan
 
 __all__ = ["Budget", "Gate", "Ledger", "plan"]
 __version__ = "0.1.0"
@@ -33,5 +34,6 @@ if not os.environ.get("ORT_DISABLE_TELEMETRY"):
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(import_module("stillroom.gate"), name)
+        room = "planning" if name == "plan" else "gate"
+        return getattr(import_module(f"stillroom.{room}"), name)
     raise AttributeError(f"module 'stillroom' has no attribute {name!r}")

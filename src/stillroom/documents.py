@@ -1,4 +1,4 @@
-"""JSON and exact numbers from files of strangers, bounded before anything is computed with them.
+"""JSON and exact numbers from untrusted files, bounded before anything is computed with them.
 
 A few bytes can name a number that fills the memory ("1e999999999"), and a document can be nested
 deeper than any reader goes. So every number of a file is read here: its digits are counted first.

@@ -1,7 +1,7 @@
-"""Files that are whole or absent, whatever ends their writer.
+"""Files that are complete or absent, however their writer ends.
 
-A file is written beside its place under the writer's own name, brought to disk, and only then given
-its name. What a killed writer leaves is a draft, which the next one sweeps.
+A file is written as a draft in the same folder, whose name holds the writer's process number. It is
+brought to disk and only then given its name. The next writer removes the draft of a killed one.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _is_named(descriptor: int, path: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Remove the drafts and the lock that killed writers of `path` left; never a living one's."""
+    """Remove the drafts and the lock that killed writers of `path` left, and no running one's."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+)\.draft.*", re.DOTALL)
     with suppress(OSError):
         for name in os.listdir(path.parent):
@@ -115,7 +115,7 @@ def sweep(path: Path) -> None:
 
 
 def alive(process: int) -> bool:
-    """Whether a process of that number is there, be it another user's.
+    """Whether a process of that number is running, possibly another user's.
 
     >>> alive(os.getpid())
     True

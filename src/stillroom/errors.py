@@ -5,7 +5,7 @@ Messages never carry sensitive values: they name files, fields and positions, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -66,6 +66,26 @@ class BadInput(StillroomError):
     """The caller's input cannot be used; nothing was spent or written."""
 
     exit_code = 2
+
+
+def check_ranges(owner: str, checks: Mapping[str, bool]) -> None:
+    """Refuse numbers out of range, by name; none of them may depend on a record.
+
+    Args:
+        owner: whose arguments they are.
+        checks: whether the number of this name is fine.
+
+    Raises:
+        BadInput: one is not.
+    """
+    for name, fine in checks.items():
+        if not fine:
+            raise BadInput(
+                f"{name} is out of range",
+                where=name,
+                why="it must be fixed, and fit, before the first draw",
+                remedy=f"see the arguments of {owner}",
+            )
 
 
 class WrongData(BadInput):

@@ -12,8 +12,8 @@ from stillroom.errors import BadInput
 def needed(package: str, where: str, why: str, extra: str = "train") -> Iterator[None]:
     """Say what to do when an import inside the block fails.
 
-    Only a missing module of that very package means that it is not installed. A library that
-    cannot be loaded, for want of memory or of another library, says otherwise.
+    Only a missing module of that very package means that it is not installed. Where memory or
+    another library is missing, the message says that the package cannot be loaded.
 
     Args:
         package: its import name.

@@ -137,7 +137,7 @@ class Sensitivity:
         """One bound for every pair that sharding by `unit` proves.
 
         A record (or person, when whole persons share a shard) touches one entity whether it is
-        added, removed or changed, so record, person and entity share the bound (privacy.md 0.1).
+        added, removed or changed, so record, person and entity share the bound (theory.md#shards).
         """
         units = [Unit.RECORD, Unit.ENTITY] + ([Unit.PERSON] if unit is Unit.PERSON else [])
         if unit is Unit.ENTITY:

@@ -274,7 +274,7 @@ def test_interrupting_ends_130_and_the_same_command_goes_on(tmp_path):
 
 def test_an_internal_fault_ends_1_and_quotes_no_data():
     code = (
-        "import sys, stillroom.gate.planning as p\n"
+        "import sys, stillroom.planning as p\n"
         "def broken(**numbers): raise RuntimeError('patient 17 has 38.5 degrees')\n"
         "p.plan = broken\n"
         "from stillroom.cli import run; sys.exit(run(['plan', '--sigma', '5', '--queries', '5']))"

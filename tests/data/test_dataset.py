@@ -36,7 +36,7 @@ BAD = {
     "huge integer": ({"x": np.array([[0], [2**53 + 1], [1]])}, "record 1"),
     "label too large": ({"y": [0, 4242, 1]}, "record 1"),
     "label negative": ({"y": [0, 1, -1]}, "record 2"),
-    "label not whole": ({"y": [0.0, 1.0, 1.0]}, "one integer a record"),
+    "label not whole": ({"y": [0.0, 1.0, 1.0]}, "one integer per record"),
     "labels one-hot": ({"y": np.eye(3, dtype=int)}, "2 axes"),
     "labels ragged": ({"y": [[0], [1, 1], 1]}, "same shape"),
     "records ragged": ({"x": [[0.0], [1.0, 2.0], [3.0]]}, "same shape"),

@@ -110,7 +110,7 @@ def test_a_question_asked_again_is_free(answers, gate):
 
 
 def test_soft_votes_cost_what_votes_cost():
-    """500 answers at sigma 40 votes: privacy.md 1d says epsilon 3.34; hints cost twice as much."""
+    """500 answers at sigma 40 votes: epsilon 3.34 (theory.md#rona-e); hints cost twice as much."""
     soft = GaussianAnswers(40 * GRID, 10, SIMPLEX).lines(500)
     hint = GaussianAnswers(40 * GRID, 10, (2 * GRID) ** 2).lines(250)
     for pair in (RECORD, Pair.parse("record/change"), Pair.parse("entity/change")):

@@ -13,11 +13,11 @@ from dp_accounting import NeighboringRelation
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from stillroom.gate import ConfidentVotes, GaussianSum, NoisyVotes, RandomisedResponse, plan
+from stillroom.gate import ConfidentVotes, GaussianSum, NoisyVotes, RandomisedResponse
 from stillroom.gate.accounting import price
-from stillroom.gate.planning import label_accuracy
 from stillroom.methods.rona.claims import claim_of, claimed_epsilon
 from stillroom.methods.rona.published_plan import Published
+from stillroom.planning import label_accuracy, plan
 from stillroom.public.published_losses import hint_loss, privacy_sanitize
 from stillroom.vocabulary import RECORD, Pair, Relation, Unit
 

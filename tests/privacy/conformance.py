@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism
+from stillroom.gate import Budget, Gate, Ledger, Mechanism
 from stillroom.gate.accounting import pairs_of, price
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.passage import Passage
@@ -50,7 +50,7 @@ class Case:
 
     @property
     def is_sum(self) -> bool:
-        return isinstance(getattr(self.mechanism, "real", self.mechanism), GaussianSum)
+        return self.mechanism.one_row
 
 
 def new_ledger(folder: Path) -> Ledger:

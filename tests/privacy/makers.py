@@ -28,10 +28,8 @@ from stillroom.private import (
     LinearRecords,
     SketchClip,
     SketchRecords,
-    VotingTeachers,
     cap_records,
     confusion,
-    neighbours,
 )
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords
@@ -307,19 +305,6 @@ def votes() -> Iterator[Found]:
     yield from _teachers(lambda data, teacher: _ensemble(data, teacher).votes(QUERIES[:1]))
 
 
-def voting_teachers() -> Iterator[Found]:
-    yield from _teachers(
-        lambda data, teacher: VotingTeachers.train(data, 7, "a test").votes(QUERIES[1:2])
-    )
-
-
-def smoothed_votes() -> Iterator[Found]:
-    graph = neighbours(QUERIES.reshape(9, -1), count=2)
-    yield from _teachers(
-        lambda data, teacher: _ensemble(data, teacher).smoothed(graph).votes(QUERIES, only=[3])
-    )
-
-
 def soft_votes() -> Iterator[Found]:
     yield from _teachers(
         lambda data, teacher: _ensemble(data, teacher).soft_votes(QUERIES[:1], 1000, 0.01)
@@ -390,8 +375,6 @@ MAKERS: dict[Callable[[], Iterator[Found]], tuple[str, ...]] = {
     confusion_of_records: ("evaluation.confusion",),
     confusion_of_persons: ("evaluation.confusion",),
     votes: ("answers.Answers.votes",),
-    voting_teachers: ("answers.Answers.votes",),
-    smoothed_votes: ("answers.Answers.votes",),
     soft_votes: ("answers.Answers.soft_votes",),
     group_means: ("answers.Answers.group_means",),
     hint_residuals: ("ensemble.Ensemble.hint_residuals",),

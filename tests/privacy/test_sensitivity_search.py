@@ -19,7 +19,7 @@ from privacy import makers
 from privacy.makers import MAKERS, UNPROTECTED
 from stillroom.features import FEATURES
 from stillroom.gate.events import GaussianEvent
-from stillroom.private import answers, ensemble, linear, persons, sketch, teachers
+from stillroom.private import answers, ensemble, linear, persons, shard_training, sketch
 from stillroom.vocabulary import Norm, Sensitivity
 
 TIGHT = 0.95
@@ -126,7 +126,7 @@ def radius_of_a_hint(patch):
 
 
 def positional_shards(patch):
-    patch.setattr(teachers, "shards", lambda units, count, key: np.arange(len(units)) % count)
+    patch.setattr(shard_training, "shards", lambda units, count, key: np.arange(len(units)) % count)
 
 
 def not_clipped_again(patch):
@@ -159,7 +159,7 @@ MUTANTS = {
     pooled_features: makers.features_of_pictures,
     radius_for_diameter: makers.soft_votes,
     radius_of_a_hint: makers.hint_residuals,
-    positional_shards: makers.voting_teachers,
+    positional_shards: makers.votes,
     not_clipped_again: makers.sketch_sums,
     half_the_noise_needed: makers.clipped_losses,
 }

@@ -32,6 +32,14 @@ class Twin(Mechanism):
     def coordinates(self):
         return self.real.coordinates
 
+    @property
+    def rate(self):
+        return self.real.rate
+
+    @property
+    def one_row(self):  # type: ignore[override]
+        return self.real.one_row
+
     def lines(self, count):
         return self.real.lines(count)
 

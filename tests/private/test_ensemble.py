@@ -17,7 +17,7 @@ from stillroom.data import Dataset, Split, digits
 from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.features import pixels
-from stillroom.private import Ensemble, EnsemblePlan, Hints, neighbours, shard_training
+from stillroom.private import Ensemble, EnsemblePlan, Hints, shard_training
 from stillroom.private.shard_training import pictures, shard_members
 from stillroom.vocabulary import Norm, Pair, Sensitivity, Unit
 
@@ -159,18 +159,6 @@ def test_the_ensemble_knows_digits(name, least):
     assert (soft.argmax(axis=1) == labels).mean() > least
     by_class = teachers.group_means(queries, labels, grid=1000).open_bounded()
     assert by_class.argmax(axis=1).tolist() == list(range(10))
-
-
-def test_smoothing_over_a_public_graph_makes_single_teachers_better():
-    split = parts()
-    teachers = trained(split.sensitive, PLANS["dual"])
-    pool = split.public.x
-    graph = neighbours(pixels(pool), count=10)
-    right = [
-        (one.votes(pool).open_bounded()[np.arange(len(pool)), split.public.y]).mean()
-        for one in (teachers, teachers.smoothed(graph))
-    ]
-    assert right[1] > right[0]
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -11,7 +11,7 @@ from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import Budget, Gate, Ledger
 from stillroom.gate.ledger import verify
 from stillroom.methods.registry import parse
-from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Progress, PublicSide
+from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Progress, PublicSide, Setting
 from stillroom.sources.plain import OUTPUTS
 
 RECIPE = """method = "rona"
@@ -60,29 +60,28 @@ class World:
         return SOURCES["plain"]
 
     def prepared(self, parties=1):
-        public = self.parts.public
-        folder = self.folder
-        return self.source.prepare(
+        public, folder = self.parts.public, self.folder
+        setting = Setting(
             self.recipe,
             self.facts,
             [Party("data", self.parts.sensitive, self.ledger)] * parties,
             PublicSide(public, public),
-            Ask(scores=RECORDS),
             Places(folder / "work", folder / "private", folder / "run", folder),
             Progress(),
         )
+        return self.source.prepare(setting, Ask(scores=RECORDS))
 
     def gate(self, ledger=None):
         return Gate.of(ledger or self.ledger, self.parts.sensitive)
 
     def opened(self):
         own = self.gate().reserve_all(self.wishes, recipe="run", accept_infinite=True)
-        return self.prepared().open({"data": own}, Progress())
+        return self.prepared().open({"data": own})
 
     def reopened(self):
         self.ledger.close()
         own = self.gate(Ledger.open(self.ledger.path)).reopen("run")
-        return self.prepared().open({"data": own}, Progress())
+        return self.prepared().open({"data": own})
 
     @property
     def draws(self):

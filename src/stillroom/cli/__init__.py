@@ -1,4 +1,4 @@
-"""The command line: one module a group of commands; heavy imports live inside the commands."""
+"""The command line: one module per group of commands; heavy imports live inside the commands."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _run(arguments: list[str]) -> int:
         )
         return BadInput.exit_code
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of our output has closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as fault:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from stillroom.cli.printing import print_json, table
-
-if TYPE_CHECKING:
-    from stillroom.data import Dataset
 
 app = typer.Typer(help="Data sets: list them, show one, import one.", no_args_is_help=True)
 
@@ -21,7 +18,7 @@ NameOrFile = Annotated[
     str,
     typer.Argument(
         help="A known name; a file: npz, CSV, IDX, CIFAR-10 batch or SVHN mat; or a folder: "
-        "CIFAR-10 batches, both SVHN files, or pictures with one sub-folder a class."
+        "CIFAR-10 batches, both SVHN files, or pictures with one sub-folder per class."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -56,16 +53,15 @@ def list_(as_json: Json = False) -> None:
 
     root = home()
     found = []
-    for known in KNOWN.values():
-        ready = known.fetch is None or bool(present(known.name, root))
-        how = "ready" if ready else f"stillroom data import {known.name}"
-        found.append({"name": known.name, "about": known.about, "ready": ready, "state": how})
-    for name in imported(root):
-        found.append({"name": name, "about": "imported", "ready": True, "state": "ready"})
+    for name in (*KNOWN, *imported(root)):
+        ready = name not in KNOWN or KNOWN[name].fetch is None or bool(present(name, root))
+        about = KNOWN[name].about if name in KNOWN else "imported"
+        state = "ready" if ready else f"stillroom data import {name}"
+        found.append({"name": name, "about": about, "ready": ready, "state": state})
     if as_json:
         print_json(found)
     else:
-        rows = [(str(row["name"]), str(row["about"]), str(row["state"])) for row in found]
+        rows = [(row["name"], row["about"], row["state"]) for row in found]
         table("", ("data set", "what it is", "state"), rows)
 
 
@@ -88,7 +84,7 @@ def show(
     from stillroom.data.catalogue import KNOWN
     from stillroom.data.store import load_parts
 
-    columns = _columns(label_column, id_column, person_column)
+    columns = {"label": label_column, "id": id_column, "person": person_column}
     parts = load_parts(name_or_file, _classes(classes), labels=labels, columns=columns)
     first = next(iter(parts.values()))
     counts = {
@@ -111,13 +107,8 @@ def show(
         print_json(facts)
         return
     typer.echo(f"{name_or_file}: records of shape {first.shape}, {first.x.dtype}")
-    rows = [
-        (label, *(str(counts[part][number]) for part in parts))
-        for number, label in enumerate(first.classes)
-    ]
-    rows.append(("records", *(str(len(dataset)) for dataset in parts.values())))
-    if "persons" in facts:
-        rows.append(("persons", *(str(count) for count in facts["persons"].values())))
+    rows = list(zip(first.classes, *counts.values(), strict=True))
+    rows += [(kind, *facts[kind].values()) for kind in ("records", "persons") if kind in facts]
     table("", ("class", *parts), rows)
     if "note" in facts:
         typer.echo(EYES_ONLY)
@@ -169,11 +160,9 @@ def import_(
             remedy=f"give one: stillroom data import {name_or_file} --name NAME --classes 10; "
             f"or use a known name: {', '.join(KNOWN)}",
         )
-    columns = _columns(label_column, id_column, person_column)
+    columns = {"label": label_column, "id": id_column, "person": person_column}
     with progress.status(f"Reading {name_or_file}"):
-        read: dict[str, Dataset] = load_parts(
-            name_or_file, _classes(classes), labels=labels, columns=columns
-        )
+        read = load_parts(name_or_file, _classes(classes), labels=labels, columns=columns)
         save(read, name, root, replace=replace)
     _told(name, read, next(iter(read.values())).classes, root, as_json)
 
@@ -185,11 +174,6 @@ def _classes(text: str | None) -> int | tuple[str, ...] | None:
         # Nine digits are far too many classes already, and any more may be too long to be read.
         return int(text.strip()[:9])
     return tuple(name.strip() for name in text.split(","))
-
-
-def _columns(label: str, id_column: str | None, person: str | None) -> dict[str, str]:
-    given = {"label": label, "id": id_column, "person": person}
-    return {role: column for role, column in given.items() if column is not None}
 
 
 def _told(

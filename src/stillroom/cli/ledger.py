@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stillroom.cli.printing import Json, print_json, table, write_new
+
 if TYPE_CHECKING:
     from stillroom.gate import Ledger
 
@@ -15,14 +17,12 @@ budget_app = typer.Typer(help="Budgets: show them, set, raise or unset one.", no
 app.add_typer(budget_app, name="budget")
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="LEDGER")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _open(path: Path, head: str | None = None) -> Ledger:
-    from stillroom.gate import Head, Ledger
+def _open(path: Path) -> Ledger:
+    from stillroom.gate import Ledger
 
-    known = Head.parse(head) if head is not None else None
-    return Ledger.open(path, head=known, read_only=True)
+    return Ledger.open(path, read_only=True)
 
 
 @app.command("show")
@@ -31,21 +31,17 @@ def show(ledger: LedgerFile, json: Json = False) -> None:
 
     Example: stillroom ledger show ledger.sqlite
     """
-    from stillroom.cli.printing import print_json
-
-    opened = _open(ledger)
-    if json:
-        print_json(_summary(opened))
-    else:
-        show_ledger(opened)
+    show_ledger(_open(ledger), json)
 
 
-def show_ledger(opened: Ledger) -> None:
-    """Print a ledger for people."""
-    from stillroom.cli.printing import table
+def show_ledger(opened: Ledger, json: bool = False) -> None:
+    """Print a ledger, for people or as JSON."""
     from stillroom.gate.rounding import shown
 
     summary = _summary(opened)
+    if json:
+        print_json(summary)
+        return
     typer.echo(f"ledger {summary['ledger']} for {summary['purpose']}, head {summary['head']}")
     _show_budgets(summary["budgets"])
     rows = [
@@ -65,13 +61,13 @@ def show_ledger(opened: Ledger) -> None:
         ("block", "reserved", "drawn", "lost", "epsilon", "noise"),
         rows,
     )
-    opened_now = [b["block"] for b in summary["blocks"] if any(w["open"] for w in b["wishes"])]
-    for block in opened_now:
-        typer.echo(f"block {block}: the last draw is at work, or lost if its run was cut off")
+    for block in summary["blocks"]:
+        if any(wish["open"] for wish in block["wishes"]):
+            told = "the last draw is at work, or lost if its run was cut off"
+            typer.echo(f"block {block['block']}: {told}")
 
 
 def _show_budgets(budgets: list[dict[str, Any]]) -> None:
-    from stillroom.cli.printing import table
     from stillroom.gate.rounding import shown
 
     table(
@@ -160,13 +156,8 @@ def budget_show(ledger: LedgerFile, json: Json = False) -> None:
 
     Example: stillroom ledger budget show ledger.sqlite
     """
-    from stillroom.cli.printing import print_json
-
-    budgets = _budgets(_open(ledger))
-    if json:
-        print_json(budgets)
-    else:
-        _show_budgets(budgets)
+    show = print_json if json else _show_budgets
+    show(_budgets(_open(ledger)))
 
 
 @budget_app.command("set")
@@ -227,23 +218,13 @@ def export(
     """
     import json
 
-    from stillroom.errors import BadInput
     from stillroom.gate.ledger import export as export_ledger
 
     text = json.dumps(export_ledger(_open(ledger)), indent=1)
     if output is None:
         typer.echo(text)
         return
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except OSError as error:
-        raise BadInput(
-            f"the export cannot be written ({error.strerror})",
-            where=str(output),
-            why="an existing file is never overwritten",
-            remedy="name a new file in a folder that can be written to",
-        ) from None
+    write_new(output, "export", text + "\n")
     typer.echo(f"exported to {output}")
 
 
@@ -264,7 +245,6 @@ def verify(
 
     Example: stillroom ledger verify ledger.json --head 12:9f...
     """
-    from stillroom.cli.printing import print_json, table
     from stillroom.gate.ledger.verify import check
     from stillroom.gate.rounding import shown
 

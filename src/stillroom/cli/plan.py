@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stillroom.cli.printing import Json, print_json, table
+
 if TYPE_CHECKING:
-    from stillroom.gate import Plan
+    from stillroom.planning import Plan
 
 
 def plan(
@@ -23,7 +25,7 @@ def plan(
         list[float] | None,
         typer.Option(help="Share of teachers that agree; may be repeated.  [default: 0.9, 0.6]"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Price noisy votes, or find the noise or the number of answers that fit a budget.
 
@@ -33,9 +35,8 @@ def plan(
 
     Example: stillroom plan --teachers 250 --queries 200 --epsilon 1
     """
-    from stillroom.cli.printing import print_json
-    from stillroom.gate.planning import CONSENSUS
-    from stillroom.gate.planning import plan as make_plan
+    from stillroom.planning import CONSENSUS
+    from stillroom.planning import plan as make_plan
 
     made = make_plan(
         teachers=teachers,
@@ -54,7 +55,6 @@ def plan(
 
 def show_plan(made: Plan) -> None:
     """Print a plan for people."""
-    from stillroom.cli.printing import table
     from stillroom.gate.rounding import shown
 
     teachers = f"{made.teachers} teachers, " if made.teachers is not None else ""

@@ -6,9 +6,12 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _NUMBER = re.compile(r"[-+.,%e\d]+|infinite")
 
@@ -42,3 +45,23 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
         # Plain text: a class called [red] must not be read as markup.
         drawn.add_row(*map(Text, row))
     Console(soft_wrap=True).print(drawn)
+
+
+def write_new(path: Path, what: str, text: str) -> None:
+    """Write a file that is not there yet.
+
+    Raises:
+        BadInput: it is there, or cannot be written.
+    """
+    from stillroom.errors import BadInput
+
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadInput(
+            f"the {what} cannot be written ({error.strerror})",
+            where=str(path),
+            why="an existing file is never overwritten",
+            remedy="name a new file in a folder that can be written to",
+        ) from None

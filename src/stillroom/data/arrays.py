@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.data.files import CHUNK, Content, opened
+from stillroom.data.files import CHUNK, DAMAGE, Content, opened
 from stillroom.errors import BadInput
 
 LONGEST_HEADER = 10_000
@@ -67,7 +67,7 @@ class Arrays:
 @contextmanager
 def opened_npz(path: Path) -> Iterator[Arrays]:
     """The arrays of an npz file; all its faults become BadInput, and nothing is unpickled."""
-    with _plain_arrays(path), opened(path) as content:
+    with opened(path) as content, _plain_arrays():
         # The list of members is made as a whole when the file is opened.
         end = zipfile._EndRecData(content)  # type: ignore[attr-defined]
         if end is None or end[zipfile._ECD_SIZE] > MOST_MEMBERS:  # type: ignore[attr-defined]
@@ -77,16 +77,15 @@ def opened_npz(path: Path) -> Iterator[Arrays]:
 
 
 @contextmanager
-def _plain_arrays(path: Path) -> Iterator[None]:
+def _plain_arrays() -> Iterator[None]:
     try:
         yield
-    except (BadInput, MemoryError):
+    except (BadInput, MemoryError, *DAMAGE):
         raise
     except Exception:
         # On a damaged file zipfile and numpy fail in a dozen ways; their messages may quote it.
         raise BadInput(
             "the file is not an npz of plain arrays",
-            where=str(path),
             why="Python objects in a file can run code when they are read",
             remedy="save the arrays with numpy.savez, as numbers or text",
         ) from None

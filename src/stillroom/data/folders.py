@@ -23,7 +23,7 @@ def read_folder(path: str | Path, classes: Classes = None) -> dict[str, Dataset]
     Args:
         path: a folder with the five data batches and the test batch of CIFAR-10 (binary or
             Python), with `train_32x32.mat` and `test_32x32.mat` of SVHN, with one sub-folder of
-            pictures a class, or with such sub-folders under `train` and `test`.
+            pictures per class, or with such sub-folders under `train` and `test`.
         classes: as the reader of that kind takes them.
 
     Raises:

@@ -55,7 +55,7 @@ def load_split(
         str(beside) if found else source,
         tuple(classes) if isinstance(classes, list) else classes,
         labels=folder / labels if labels else None,
-        columns={role: column for role, column in (columns or {}).items() if column},
+        columns={role: column or None for role, column in (columns or {}).items()},
     )
     if sensitive_classes and any(part.persons for part in parts.values()):
         raise BadInput(

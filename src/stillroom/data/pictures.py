@@ -1,4 +1,4 @@
-"""Readers of pictures: folders with one sub-folder a class, and the digits of SVHN."""
+"""Readers of pictures: folders with one sub-folder per class, and the digits of SVHN."""
 
 from __future__ import annotations
 
@@ -75,18 +75,16 @@ def read_images(path: str | Path, classes: Classes = None) -> Dataset:
         for file in files:
             with plain_file(file) as (stream, size):
                 stored += size
-                pictures.append(
-                    read_picture(stream, file, max(MOST_CONTENT, GROWTH * stored) - held)
-                )
-            held += pictures[-1].nbytes
+                picture = read_picture(stream, max(MOST_CONTENT, GROWTH * stored) - held)
+                pictures.append(picture)
+                if (picture.shape, picture.dtype) != (pictures[0].shape, pictures[0].dtype):
+                    raise BadInput(
+                        "a picture has another size or mode than the first one",
+                        why="all records of a data set have one shape",
+                        remedy="bring all pictures to one size and to one mode, such as RGB",
+                    )
+            held += picture.nbytes
             labels.append(number)
-            if (pictures[-1].shape, pictures[-1].dtype) != (pictures[0].shape, pictures[0].dtype):
-                raise BadInput(
-                    "a picture has another size or mode than the first one",
-                    where=str(file),
-                    why="all records of a data set have one shape",
-                    remedy="bring all pictures to one size and to one mode, such as RGB",
-                )
     return Dataset(np.stack(pictures), np.array(labels), names, name=str(path))
 
 
@@ -110,7 +108,7 @@ def folder_classes(folders: Sequence[Path], classes: Classes) -> tuple[str, ...]
         raise BadInput(
             "the folder holds no sub-folders of pictures and no data files of a known kind",
             where=str(folders[0]),
-            remedy="make one sub-folder a class; or name a data file itself",
+            remedy="make one sub-folder per class; or name a data file itself",
         )
     if classes is None or classes == len(found):
         return class_names(sorted(found), str(folders[0]))
@@ -125,14 +123,11 @@ def folder_classes(folders: Sequence[Path], classes: Classes) -> tuple[str, ...]
     return names
 
 
-def read_picture(
-    stream: IO[bytes], path: Path | None = None, most: int = MOST_CONTENT
-) -> npt.NDArray[Any]:
+def read_picture(stream: IO[bytes], most: int = MOST_CONTENT) -> npt.NDArray[Any]:
     """The pixels of one picture: (height, width), or (height, width, channels).
 
     Args:
         stream: the picture's file.
-        path: where it is, for messages.
         most: bytes that its pixels may take.
 
     Raises:
@@ -142,13 +137,13 @@ def read_picture(
     image = need_pillow()
     try:
         with warnings.catch_warnings():
-            # Pillow has its own bound on pixels; whatever else it warns of is no one's concern.
+            # Pillow has its own bound on pixels; its other warnings do not matter here.
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", image.DecompressionBombWarning)
             with image.open(stream, formats=FORMATS) as picture:
                 usable = picture.mode in MODES and getattr(picture, "n_frames", 1) == 1
                 if usable and picture.width * picture.height * MODES[picture.mode] > most:
-                    raise too_much(f"{most >> 20} MiB", path or Path())
+                    raise too_much(f"{most >> 20} MiB")
                 if usable:
                     return np.array(picture)
     except (BadInput, MemoryError):
@@ -158,7 +153,6 @@ def read_picture(
         usable = False
     raise BadInput(
         "the file is no readable picture in grey or colour",
-        where="" if path is None else str(path),
         why="every file in a class folder is a record",
         remedy="repair or remove it; a palette, several frames or rare formats need converting "
         f"(known formats: {', '.join(FORMATS)})",
@@ -224,16 +218,15 @@ def read_svhn(path: str | Path, classes: Classes = None) -> Dataset:
 
 def _records_and_labels(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     with opened(path) as stream:
-        content, most = stream.read(), stream.most
-    try:
-        found = mat_arrays(content, ("X", "y"), most)
-        return found["X"], found["y"]
-    except TooLong:
-        raise too_much(f"{most >> 20} MiB", path) from None
-    except (ValueError, KeyError, struct.error, zlib.error):
-        raise BadInput(
-            "the file is no MATLAB file (version 5) with arrays of numbers X and y",
-            where=str(path),
-            why="records and labels are looked for under these names",
-            remedy="use the published file; in MATLAB, save with the option -v7, not -v7.3",
-        ) from None
+        content = stream.read()
+        try:
+            found = mat_arrays(content, ("X", "y"), stream.most)
+            return found["X"], found["y"]
+        except TooLong:
+            raise too_much(f"{stream.most >> 20} MiB") from None
+        except (ValueError, KeyError, struct.error, zlib.error):
+            raise BadInput(
+                "the file is no MATLAB file (version 5) with arrays of numbers X and y",
+                why="records and labels are looked for under these names",
+                remedy="use the published file; in MATLAB, save with the option -v7, not -v7.3",
+            ) from None

@@ -1,6 +1,6 @@
 """Readers of data files: IDX, npz, CSV, and the digits that come with scikit-learn.
 
-Every reader checks all it reads and says where a file is wrong, never what stands there.
+Every reader checks all it reads and says where a file is wrong, never what it holds there.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import io
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from functools import partial
-from operator import itemgetter
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.arrays import opened_npz
-from stillroom.data.dataset import Dataset, class_names
+from stillroom.data.dataset import Dataset, class_names, refuse_other_length
 from stillroom.data.files import CHUNK, Content, idx_header, opened
 from stillroom.errors import BadInput
 from stillroom.extras import needed
@@ -99,7 +98,6 @@ def read_npz(path: str | Path, classes: Classes, part: str | None = None) -> Dat
             choice = " or ".join(f"part={p!r}" for p in parts if p) or "no part"
             raise BadInput(
                 f"the file has no arrays x{ending} and y{ending}, but {_listed(arrays.names)}",
-                where=str(path),
                 why="records and labels are looked for under these names",
                 remedy=f"ask for {choice}"
                 if parts
@@ -109,7 +107,7 @@ def read_npz(path: str | Path, classes: Classes, part: str | None = None) -> Dat
         records = len(x) if x.ndim else 0
         arrays.refuse_more(records)
         ids, persons = (
-            _listed_names(arrays[kind + ending], kind, records, str(path))
+            _listed_names(arrays[kind + ending], kind, records)
             if kind + ending in arrays.names
             else None
             for kind in ("ids", "persons")
@@ -164,8 +162,8 @@ def read_csv(
         header = next(lines, [])
         roles = {"ids": id, "persons": person, "labels": label}
         place = {role: _column(header, c, str(path)) for role, c in roles.items() if c is not None}
-        features = [i for i in range(len(header)) if i not in place.values()]
-        chosen = itemgetter(*features) if len(features) > 1 else partial(_chosen, features)
+        is_feature = [i not in place.values() for i in range(len(header))]
+        features = list(compress(range(len(header)), is_feature))
         for cells in lines:
             text.taken = 0
             if not cells:
@@ -178,7 +176,7 @@ def read_csv(
                     remedy="repair the line; text with commas needs quotes",
                 )
             try:
-                numbers.extend(map(float, chosen(cells)))
+                numbers.extend(map(float, compress(cells, is_feature)))
             except ValueError:
                 raise _no_number(header, cells, features, where) from None
             if cells[place["labels"]] not in number_of:
@@ -208,16 +206,11 @@ def read_csv(
     return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path), columns)
 
 
-def _chosen(places: list[int], cells: list[str]) -> list[str]:
-    return [cells[i] for i in places]
-
-
 class _Lines(Iterator[str]):
     """The lines of a text; `taken` counts what was read since its owner last set it to 0."""
 
     def __init__(self, content: Content) -> None:
         self._text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
-        self._where = str(content.path)
         self.taken = 0
 
     def __next__(self) -> str:
@@ -227,7 +220,6 @@ class _Lines(Iterator[str]):
         if self.taken > LONGEST_LINE:
             raise BadInput(
                 f"a record has more than {LONGEST_LINE} characters",
-                where=self._where,
                 why="it would fill the memory; a file of another kind may look like one line",
                 remedy="check that the file is a CSV with one record per line",
             )
@@ -298,15 +290,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(shown)}{more}" if names else "none at all"
 
 
-def _listed_names(names: npt.NDArray[Any], kind: str, records: int, where: str) -> tuple[Any, ...]:
-    if names.size != records:
-        # Before they become texts, which take ten times the memory.
-        raise BadInput(
-            f"there are not as many {kind} as records",
-            where=where,
-            why="every record needs its own, in the same order",
-            remedy=f"check that records and {kind} come from the same file or the same part",
-        )
+def _listed_names(names: npt.NDArray[Any], kind: str, records: int) -> tuple[Any, ...]:
+    # Before they become texts, which take ten times the memory.
+    refuse_other_length(names.size, kind, records)
     return tuple(np.atleast_1d(names).tolist())
 
 
@@ -316,7 +302,6 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
         if header is None:
             raise BadInput(
                 "the file does not start like an IDX file",
-                where=str(path),
                 remedy="give the IDX file itself, plain or gzipped, not an archive around it",
             )
         dtype, shape = header
@@ -325,15 +310,13 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
         body = bytearray()
         while len(body) <= expected and (chunk := stream.read(CHUNK)):
             body += chunk
-        if len(body) == expected:
-            stream.refuse_more(expected, shape[0])
-    if expected == 0 or len(body) != expected:
-        flaw = "longer" if len(body) > expected > 0 else "shorter"
-        raise BadInput(
-            f"the file is {flaw} than its header says",
-            where=str(path),
-            why="records would be cut or shifted against their labels",
-            remedy="get the file again; it may be an unfinished copy",
-        )
+        if expected == 0 or len(body) != expected:
+            flaw = "longer" if len(body) > expected > 0 else "shorter"
+            raise BadInput(
+                f"the file is {flaw} than its header says",
+                why="records would be cut or shifted against their labels",
+                remedy="get the file again; it may be an unfinished copy",
+            )
+        stream.refuse_more(expected, shape[0])
     stored = np.frombuffer(body, dtype=dtype).reshape(shape)
     return stored.astype(dtype.newbyteorder("="), copy=False)

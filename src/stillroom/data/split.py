@@ -1,8 +1,8 @@
 """Who may see which record: public, sensitive and test parts, and shards, by keyed hash of the id.
 
-A position in a file says who stands before a record; a hash of its id says nothing about any
-other. So a split or a shard never moves one record because another came or went, which is what
-"one record more or less" means in every guarantee.
+A record's position in a file depends on the records before it; the hash of its id depends on no
+other record. So adding or removing one record never moves another to a different part or shard,
+which is what "one record more or less" means in every guarantee.
 """
 
 from __future__ import annotations

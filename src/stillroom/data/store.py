@@ -151,13 +151,13 @@ def load_parts(
     classes: Classes = None,
     *,
     labels: str | Path | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, Any] | None = None,
     root: Path | None = None,
 ) -> Parts:
     """All parts of a data set: `all`, or `train` and `test`; arguments as in `load`.
 
     Args:
-        columns: for a CSV file, which columns are `label`, `id` and `person`.
+        columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
 
     Raises:
         BadInput: as in `load`.
@@ -231,7 +231,7 @@ def _imported(name: str, root: Path) -> Parts:
 
 
 def _read_file(
-    path: Path, classes: Classes, labels: str | Path | None, columns: Mapping[str, str]
+    path: Path, classes: Classes, labels: str | Path | None, columns: Mapping[str, Any]
 ) -> Parts:
     kind = "idx" if labels is not None else file_kind(path)
     if kind == "npz":

@@ -1,7 +1,7 @@
-"""Run these independent trainings: on the cores of this machine, or on a cluster.
+"""Independent trainings, run on the cores of this machine or on a cluster.
 
 A unit's result depends on its payload alone, never on the engine, the number of workers or the
-order: one thread a worker, and the task brings its own seed. What is finished is on disk at once,
+order: one thread per worker, and the task brings its own seed. What is finished is on disk at once,
 so a run that is stopped, or killed, goes on where it was.
 
 Results may be models of sensitive data. They are written for their owner only, and payloads go to
@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy.typing as npt
 
+from stillroom.engine.clusters import deaths
 from stillroom.engine.results import Result, Store, checked
-from stillroom.engine.workers import Engine, deaths, one_thread, stream
+from stillroom.engine.workers import Engine, one_thread, stream
 from stillroom.errors import BadInput, StillroomError
 
 __all__ = ["CORES", "Engine", "Result", "Task", "Unit", "run_all"]
@@ -35,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 CORES = Engine()
-"""One worker a core of this machine."""
+"""One worker per core of this machine."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def run_all(
                         store.save(units[position].name, result)
                     results[position] = result
                     on_done(len(results), len(units))
-        except deaths(engine) as death:
+        except deaths(engine.kind) as death:
             if restart == RESTARTS:
                 left = [unit.name for i, unit in enumerate(units) if i not in results]
                 raise _killed(left, len(units), kept=store is not None) from death

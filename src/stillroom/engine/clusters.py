@@ -1,7 +1,7 @@
 """Ray and dask: clusters that are there already, or small ones started and stopped here.
 
 Both are called directly and not through joblib: there ray gives its results only all together, and
-dask waits for ever for a worker that was killed. Machines of a cluster need the same packages as
+dask waits forever for a worker that was killed. Machines of a cluster need the same packages as
 this one.
 """
 
@@ -34,7 +34,14 @@ ENVIRONMENT = {
     # What ray will do in future anyway; until then it warns about it at every start.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-"""What workers must be born with."""
+"""The environment that workers start with."""
+
+DEATHS = {
+    "loky": ("joblib.externals.loky.process_executor", "TerminatedWorkerError"),
+    "ray": ("ray.exceptions", "WorkerCrashedError", "OutOfMemoryError"),
+    "dask": ("distributed", "KilledWorker"),
+}
+"""Engine -> the module and the names of the exceptions that say so when a worker was killed."""
 
 
 @contextmanager
@@ -60,19 +67,25 @@ def ray(address: str | None, workers: int | None) -> Iterator[Any]:
         yield package
         return
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-    born_with = dict(ENVIRONMENT)
+    variables = dict(ENVIRONMENT)
     with _scratch() as scratch:
         if address is None:
             settings |= {"num_cpus": workers, "include_dashboard": False, "_temp_dir": scratch}
             # Local workers find what this process finds, such as a model of one's own.
-            born_with["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-            born_with["HOME"] = str(Path.home())
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+            variables["HOME"] = str(Path.home())
         try:
             alone = _for_this_machine_alone(scratch) if address is None else nullcontext()
             with _own_sigterm(), alone:
-                package.init(address, runtime_env={"env_vars": born_with}, **settings)
+                package.init(address, runtime_env={"env_vars": variables}, **settings)
             if address is None and package.util.get_node_ip_address() != "127.0.0.1":
-                raise _reachable()
+                raise BadInput(
+                    "ray listens for other machines",
+                    where="engine",
+                    why="whoever reaches its ports can read the records and run code here",
+                    remedy="use the engine loky, the ray that stillroom's constraints name, or a "
+                    "cluster of your own by its address",
+                )
             yield package
         finally:
             package.shutdown()
@@ -170,23 +183,12 @@ def dask_stream(
 
 
 def deaths(kind: str) -> tuple[type[Exception], ...]:
-    """How a cluster says that a worker was killed."""
-    if kind == "ray" and sys.modules.get("ray"):
-        faults = importlib.import_module("ray.exceptions")
-        return (faults.WorkerCrashedError, faults.OutOfMemoryError)
-    if kind == "dask" and sys.modules.get("distributed"):
-        return (importlib.import_module("distributed").KilledWorker,)
-    return ()
-
-
-def _reachable() -> BadInput:
-    return BadInput(
-        "ray listens for other machines",
-        where="engine",
-        why="whoever reaches its ports can read the records and run code here",
-        remedy="use the engine loky, the ray that stillroom's constraints name, or a cluster of "
-        "your own by its address",
-    )
+    """How an engine says that a worker was killed; its package is there once it has run."""
+    package, *names = DEATHS.get(kind, ("", ""))
+    if not sys.modules.get(package.partition(".")[0]):
+        return ()
+    faults = importlib.import_module(package)
+    return tuple(getattr(faults, name) for name in names)
 
 
 def _package(name: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from stillroom.engine import clusters
 from stillroom.engine.clusters import ENVIRONMENT, environment
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, located
 from stillroom.extras import needed
 
 Kind = Literal["serial", "loky", "ray", "dask"]
@@ -31,7 +31,7 @@ class Engine:
     Args:
         kind: "serial" in this process, "loky" on this machine's cores, "ray" or "dask" on a
             cluster (or, without an address, on one that is started here and stopped at the end).
-        workers: how many at once; None for one a core. A single one works in this process.
+        workers: how many at once; None for one per core. A single one works in this process.
         address: of a running ray or dask cluster.
 
     Raises:
@@ -45,23 +45,20 @@ class Engine:
     workers: int | None = None
     address: str | None = None
 
+    @located("engine")
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise BadInput(
-                f"unknown engine {self.kind!r}",
-                where="engine",
-                remedy=f"use one of: {', '.join(get_args(Kind))}",
+                f"unknown engine {self.kind!r}", remedy=f"use one of: {', '.join(get_args(Kind))}"
             )
         if self.workers is not None and self.workers < 1:
             raise BadInput(
                 f"{self.workers} workers cannot work",
-                where="engine",
-                remedy="give 1 or more, or none at all for one a core",
+                remedy="give 1 or more, or none at all for one per core",
             )
         if self.address is not None and self.kind not in ("ray", "dask"):
             raise BadInput(
                 f"the engine {self.kind!r} has no address",
-                where="engine",
                 why="it runs on this machine only",
                 remedy="leave the address out, or use ray or dask",
             )
@@ -148,12 +145,3 @@ def _end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def deaths(engine: Engine) -> tuple[type[Exception], ...]:
-    """How this engine says that a worker was killed."""
-    if engine.kind == "loky" and sys.modules.get("joblib"):
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        return (TerminatedWorkerError,)
-    return clusters.deaths(engine.kind)

@@ -55,7 +55,7 @@ class Basis:
 
     @property
     def matrix(self) -> Reals:
-        """One orthonormal row a coefficient, one column a pixel; read-only."""
+        """One orthonormal row per coefficient, one column per pixel; read-only."""
         return _matrix(self.height, self.width, self.count)
 
     def inverse(self, coefficients: Reals) -> Reals:
@@ -75,7 +75,7 @@ def _matrix(height: int, width: int, count: int) -> Reals:
 
 
 def _waves(size: int) -> Reals:
-    """The orthonormal cosine transform (DCT-II) of one axis, one row a frequency."""
+    """The orthonormal cosine transform (DCT-II) of one axis, one row per frequency."""
     frequency, place = np.mgrid[:size, :size]
     waves: Reals = np.cos(np.pi * frequency * (2 * place + 1) / (2 * size)) * np.sqrt(2 / size)
     waves[0] = np.sqrt(1 / size)

@@ -32,7 +32,7 @@ from stillroom.features.scattering import Scattering
 from stillroom.models import AsPictures
 
 CHUNK = 2048
-"""Records a unit of the engine: what is finished when the work is cut off."""
+"""Records per unit of the engine: what is finished when the work is cut off."""
 _CHECKED = 64
 BLANK = {"scattering": 1.0}
 """Features shorter than this are rounding and must not be blown up; those of a picture with any
@@ -135,7 +135,7 @@ class Extractor:
                 ) from error
         if table.ndim != 3 or len(table) != 2:
             raise BadInput(
-                "the backbone gives no row of features a picture",
+                "the backbone gives no row of features per picture",
                 where=self.name,
                 why="a linear layer needs one",
                 remedy="let it return (N, features), pooled",

@@ -1,18 +1,19 @@
-"""The features of a recipe: from stored records to the rows a linear layer looks at."""
+"""From records as they are stored to the rows that a linear layer sees, and back out as layers."""
 
 from __future__ import annotations
 
+import io
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.data import PublicPictures
-from stillroom.engine import Engine
+from stillroom.durable import write_whole
+from stillroom.engine import CORES, Engine
 from stillroom.errors import NumericalDoubt
 from stillroom.features.fixed import FEATURES
 from stillroom.features.projection import (
@@ -24,6 +25,10 @@ from stillroom.features.projection import (
     plain_rows,
 )
 
+if TYPE_CHECKING:
+    from torch import nn
+
+Progress = Callable[[int, int], None]
 CHECKED = 64
 """Records whose features are computed twice, before anything is paid for."""
 FEW = 1000
@@ -31,27 +36,29 @@ FEW = 1000
 
 
 class FeatureMap:
-    """Features that are fixed, by a public network, or brought to directions of public pictures.
+    """Features that are fixed, public, or brought to directions fitted on public pictures.
 
-    Guarantee: a record's row depends on that record and public things alone; `look` checks it.
+    Guarantee: a record's row depends on that record and on public or sanitised things alone.
+    Assumes: the auxiliary network and all numbers are public.
 
     Args:
-        name: of fixed features; "scattering"; "auxiliary"; or package.module:callable.
-        shape: of one record.
-        full_scale: the largest value a pixel can have.
-        size: for a backbone: the side its pictures are brought to.
-        components: how many directions are kept; None for all features as they are.
-        engine: where to compute.
-        cache: keeps slow features, which are as sensitive as their records.
-        auxiliary: for "auxiliary": a network trained on public records, from pictures to features.
-        pictures: public pictures to fit directions on; None where they are drawn from a sketch.
-        drawn: how many pictures a sketch will give.
+        name: of fixed features, "scattering", "auxiliary", or a backbone's package.module:callable.
+        shape: of one record as stored.
+        full_scale: the largest value a feature of a record can have.
+        size: the side a backbone's pictures are brought to.
+        components: how many directions are kept; None for all features as they are. Fixed features
+            have none.
+        engine: where features are computed.
+        auxiliary: with the name "auxiliary": a network trained on public records.
+        fitted_on: how many pictures the directions will be fitted on.
+        cache: a folder for slow features; they are as sensitive as their records.
 
     Raises:
-        BadInput: the features, or what their directions are fitted on, do not fit the records.
+        BadInput: the features do not fit the records, or there are too few pictures.
 
-    >>> FeatureMap("pixels", (8, 8), engine=Engine("serial")).width
-    65
+    >>> features = FeatureMap("pixels", (8, 8))
+    >>> features.width, features.rows(np.zeros((3, 8, 8))).shape
+    (65, (3, 65))
     """
 
     def __init__(
@@ -62,54 +69,67 @@ class FeatureMap:
         full_scale: float = 255.0,
         size: int | None = None,
         components: int | None = None,
-        engine: Engine,
+        engine: Engine = CORES,
+        auxiliary: nn.Module | None = None,
+        fitted_on: int = 0,
         cache: Path | None = None,
-        auxiliary: Any = None,
-        pictures: PublicPictures | None = None,
-        drawn: int = 0,
     ) -> None:
-        self.name, self.shape = name, shape
-        self.projection: Projection | None = None
-        self._components, self._engine, self._pictures = components, engine, pictures
-        # Networks are slow, so their features are kept.
-        self._cache = cache if size is not None or name == "auxiliary" else None
-        self._looked: tuple[npt.NDArray[Any], Grid] | None = None
-        self.extractor: Any = None
-        if name not in FEATURES:
-            from stillroom.features.extraction import Extractor
+        self.name, self._components, self._engine = name, components, engine
+        self._cache = cache if size is not None or auxiliary is not None else None
+        self._projection: Projection | None = None
+        self._looked_at: list[tuple[npt.NDArray[Any], Grid]] = []
+        self._extractor = None
+        if name in FEATURES:
+            self.width = int(FEATURES[name](np.zeros((1, *shape), np.float32)).shape[1])
+            return
+        from stillroom.features.extraction import Extractor  # torch is heavy, and pixels need none
 
-            self.extractor = Extractor(name, shape, full_scale, size, auxiliary)
-            features = math.prod(self.extractor.layout)
-            _ = self.extractor.graph
-            if components is not None:
-                count = drawn if pictures is None else len(pictures.x)
-                check_components(components, features, count)
+        self._extractor = Extractor(name, shape, full_scale, size, auxiliary)
+        columns = math.prod(self._extractor.layout)
+        _ = self._extractor.graph  # what cannot be written down is found before anything is paid
+        if components is not None:
+            check_components(components, columns, fitted_on)
+        self.width = (columns if components is None else components) + 1
+        """Columns of a row: one per feature or direction, and one for a constant."""
 
     @property
-    def width(self) -> int:
-        """Numbers of a row, one of them for a constant."""
-        if self._components is not None:
-            return self._components + 1
-        if self.extractor is not None:
-            return int(math.prod(self.extractor.layout)) + 1
-        return int(FEATURES[self.name](np.zeros((1, *self.shape), np.float32)).shape[1])
+    def fixed(self) -> bool:
+        """Whether the features are a function by name that needs no network."""
+        return self._extractor is None
 
-    def look(
-        self, x: npt.NDArray[Any], on_done: Callable[[int, int], None] = lambda done, total: None
-    ) -> None:
-        """Compute the features of records before anything is paid for, and some of them twice.
+    def fit(self, pictures: PublicPictures | None, keep: Path) -> None:
+        """Find the directions that features are brought to, where directions are wanted.
+
+        Args:
+            pictures: public ones, or samples of a sketch.
+            keep: a file for the directions; a run that goes on finds the same ones there. Its name
+                must tell apart whatever they depend on.
 
         Raises:
-            NumericalDoubt: a record's features differ when they are computed again, or alone.
+            NotSanitised: the pictures are not known to be public.
         """
-        if self.extractor is not None:
-            self._looked = (x, self._grid(x, on_done))
+        if self._components is None:
             return
-        features, some = FEATURES[self.name], range(0, len(x), max(1, len(x) // CHECKED))
-        rows = features(x)
-        if not all(
-            np.array_equal(features(x[i : i + 1])[0], rows[i], equal_nan=True) for i in some
-        ):
+        if not keep.exists():
+            assert pictures is not None
+            fitted, file = fit_projection(self._grid, pictures, self._components), io.BytesIO()
+            np.savez(file, mean=fitted.mean, directions=fitted.directions)
+            write_whole(keep, file.getvalue())
+        with np.load(keep) as arrays:
+            self._projection = Projection(arrays["mean"], arrays["directions"])
+
+    def look(self, x: npt.NDArray[Any], on_done: Progress = lambda done, total: None) -> None:
+        """Compute the features of records that will be used, some of them twice (K10).
+
+        Raises:
+            NumericalDoubt: a record's features differ when they are computed again.
+        """
+        if self._extractor is not None:
+            self._looked_at.append((x, self._grid(x, on_done)))
+            return
+        fixed = FEATURES[self.name]
+        rows, some = fixed(x), range(0, len(x), max(1, len(x) // CHECKED))
+        if not all(np.array_equal(fixed(x[i : i + 1])[0], rows[i], equal_nan=True) for i in some):
             raise NumericalDoubt(
                 "a record's features differ when they are computed alone",
                 where=self.name,
@@ -117,43 +137,32 @@ class FeatureMap:
                 remedy="report it, with the processor and the version of numpy",
             )
 
-    def fit(self, drawn: PublicPictures | None, kept: Path | None) -> None:
-        """Find the directions that features are brought to, where the recipe wants some.
+    def rows(self, x: npt.NDArray[Any]) -> Rows:
+        """Feature rows of records, each from its own record alone; those looked at are at hand."""
+        if self._extractor is None:
+            return FEATURES[self.name](x)
+        grids = (grid for seen, grid in self._looked_at if seen is x)
+        grid = next(grids, None)
+        grid = self._grid(x) if grid is None else grid
+        return plain_rows(grid) if self._projection is None else self._projection.rows(grid)
+
+    def layers(self, weights: npt.NDArray[np.float32]) -> nn.Module:
+        """Features, directions and a linear layer as one torch module, from stored records.
 
         Args:
-            drawn: pictures of a sketch, where no public ones were given.
-            kept: a file that keeps them, so that a run goes on with the same ones.
+            weights: one row per class, one column per column of a row.
         """
-        if self._components is None:
-            return
-        if kept is None or not kept.exists():
-            pictures = drawn if self._pictures is None else self._pictures
-            assert pictures is not None
-            self.projection = fit_projection(self._grid, pictures, self._components)
-        if kept is not None:
-            if self.projection is not None:
-                draft = kept.with_suffix(".draft.npz")
-                np.savez(draft, mean=self.projection.mean, directions=self.projection.directions)
-                os.replace(draft, kept)
-            with np.load(kept) as arrays:
-                self.projection = Projection(arrays["mean"], arrays["directions"])
+        from stillroom.features.layers import LinearOverFeatures
 
-    def rows(self, x: npt.NDArray[Any]) -> Rows:
-        """The rows of records, each from its own record alone."""
-        if self.extractor is None:
-            return FEATURES[self.name](x)
-        known = self._looked is not None and self._looked[0] is x
-        grid = self._looked[1] if known and self._looked is not None else self._grid(x)
-        return plain_rows(grid) if self.projection is None else self.projection.rows(grid)
+        assert self._extractor is not None
+        network, shortest = self._extractor.network, self._extractor.shortest
+        return LinearOverFeatures(network, shortest, self._projection, weights)
 
-    def _grid(
-        self, x: npt.NDArray[Any], on_done: Callable[[int, int], None] = lambda done, total: None
-    ) -> Grid:
+    def _grid(self, x: npt.NDArray[Any], on_done: Progress = lambda done, total: None) -> Grid:
+        assert self._extractor is not None
         few = len(x) < FEW
-        grid: Grid = self.extractor.grid(
-            x,
-            engine=Engine("serial") if few else self._engine,
-            cache=None if few else self._cache,
-            on_done=on_done,
-        )
-        return grid
+        engine, cache = (Engine("serial"), None) if few else (self._engine, self._cache)
+        return self._extractor.grid(x, engine=engine, cache=cache, on_done=on_done)
+
+    def __repr__(self) -> str:
+        return f"FeatureMap({self.name!r}, width={self.width})"

@@ -1,4 +1,4 @@
-"""The road from raw records to logits as torch layers, for a model that is handed over."""
+"""From raw records to logits as torch layers, for a model that is handed over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LinearOverFeatures(nn.Module):
         features: from raw records to feature tables.
         shortest: the norm below which features are left short.
         projection: to fewer directions; None for the features as they are.
-        weights: one row a class, one column a feature and one for the constant.
+        weights: one row per class, one column per feature and one for the constant.
     """
 
     def __init__(

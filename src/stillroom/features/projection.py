@@ -67,7 +67,7 @@ class Projection:
 
     Args:
         mean: of the features, in grid units.
-        directions: one a column, each of norm 1 times its scale.
+        directions: one per column, each of norm 1 times its scale.
     """
 
     mean: Reals

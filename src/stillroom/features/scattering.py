@@ -24,7 +24,7 @@ _GROUP = 3
 
 
 class Scattering(nn.Module):
-    """Pictures (N, C, H, W) to 81 maps a channel, a quarter of the side long, each group of norm 1.
+    """Pictures (N, C, H, W) to 81 maps per channel, a quarter as long, each group of norm 1.
 
     Guarantee: a picture's maps depend on that picture alone.
 

@@ -16,8 +16,8 @@ from stillroom.gate.mechanisms import (
     Unprotected,
     mechanism_from_json,
 )
+from stillroom.gate.mechanisms.base import check_count
 from stillroom.gate.passage import Passage
-from stillroom.gate.planning import Plan, plan
 from stillroom.vocabulary import Budget
 
 __all__ = [
@@ -35,10 +35,9 @@ __all__ = [
     "NoisyCounts",
     "NoisyVotes",
     "Passage",
-    "Plan",
     "Purpose",
     "RandomisedResponse",
     "Unprotected",
+    "check_count",
     "mechanism_from_json",
-    "plan",
 ]

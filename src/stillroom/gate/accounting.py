@@ -16,26 +16,17 @@ from typing import TYPE_CHECKING
 
 from stillroom.errors import NumericalDoubt
 from stillroom.gate import renyi
-from stillroom.gate.events import (
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    Line,
-    RandomisedResponseEvent,
-    SampledGaussianEvent,
-)
-from stillroom.gate.rounding import down, root_down, up
+from stillroom.gate.events import ROUNDING_VARIANCE as ROUNDING_VARIANCE
+from stillroom.gate.events import Event, Line
+from stillroom.gate.rounding import down, up
 from stillroom.gate.sampling import TABLE_ERROR
-from stillroom.vocabulary import Guarantee, Norm, Pair, Relation, check_delta
+from stillroom.vocabulary import Guarantee, Pair, check_delta
 
 if TYPE_CHECKING:
-    from stillroom.gate.loss_distributions import Composed, Composer
+    from stillroom.gate.loss_distributions import Composed
 
 DELTAS = (1e-5, 1e-6, 1e-8, 1e-10)
 """The deltas on every certificate (E5)."""
-
-ROUNDING_VARIANCE = 4
-"""E3: a discrete Gaussian is a rounding of width 2 of the Gaussian of variance sigma^2 - 4."""
 
 ROUNDING_SLACK = 2e-33
 """E3: what that rounding adds to epsilon a coordinate; 4 exp(-8 pi^2) is below 3e-34."""
@@ -172,44 +163,7 @@ def pairs_of(lines: Iterable[Line], unproven: Collection[Pair] = ()) -> list[Pai
 
 @lru_cache(maxsize=1024)
 def _curve(event: Event, pair: Pair) -> renyi.Curve:
-    if isinstance(event, GaussianEvent):
-        distance = event.distance_squared(pair)
-        if distance is not None:
-            # The same law as the PLD prices, so that the two figures can be compared.
-            exact = event.sensitivity.norm is Norm.UNIT_STEPS
-            variance = event.sigma_squared - (0 if exact else ROUNDING_VARIANCE)
-            return renyi.gaussian(distance, variance) if variance > 0 else renyi.INFINITE
-    elif isinstance(event, SampledGaussianEvent):
-        norm = event.bounds.get(pair)
-        covered = event.sigma_squared > ROUNDING_VARIANCE and up(event.rate) < 1
-        if norm is not None and covered:
-            return renyi.sampled_gaussian(
-                up(event.rate),
-                _multiplier(event.sigma_squared, norm),
-                change=pair.relation is Relation.CHANGE,
-            )
-    elif isinstance(event, LaplaceEvent):
-        distance = event.bounds.get(pair)
-        if distance is not None:
-            return renyi.pure(up(distance / event.scale))
-    elif isinstance(event, RandomisedResponseEvent):
-        choices = event.bounds.get(pair)
-        if choices is not None:
-            response = renyi.response(up(event.keep), down(_other(event)), event.classes)
-            return renyi.times(response, math.ceil(choices))
-    return renyi.INFINITE
-
-
-def _other(event: RandomisedResponseEvent) -> Fraction:
-    """The probability of each answer that is not the truth."""
-    return (1 - event.keep) / (event.classes - 1)
-
-
-def _multiplier(variance: Fraction, norm_squared: Fraction) -> float:
-    """Noise over sensitivity for the Gaussian of E3, rounded down."""
-    if norm_squared == 0:
-        return math.inf
-    return root_down((variance - ROUNDING_VARIANCE) / norm_squared)
+    return event.curve(pair)
 
 
 def _twin(lines: tuple[Line, ...], pair: Pair) -> Pair:
@@ -235,27 +189,11 @@ def _composed(lines: tuple[Line, ...], pair: Pair) -> Composed | None:
         return None
     composer = loss_distributions.Composer(rough, sum(count for _, count in lines))
     try:
-        return _collected(composer, lines, pair)
+        for event, count in lines:
+            event.compose(composer, pair, count)
+        return composer.composed()
     except loss_distributions.Unaffordable:
         return None
-
-
-def _collected(composer: Composer, lines: tuple[Line, ...], pair: Pair) -> Composed | None:
-    for event, count in lines:
-        if isinstance(event, GaussianEvent):
-            distance = event.distance_squared(pair)
-            assert distance is not None  # the curve is finite
-            composer.gaussian(event, distance, count)
-        elif isinstance(event, SampledGaussianEvent):
-            multiplier = _multiplier(event.sigma_squared, event.bounds[pair])
-            composer.sampled(event, multiplier, pair.relation, count)
-        elif isinstance(event, LaplaceEvent):
-            composer.laplace(event, event.bounds[pair], count)
-        elif isinstance(event, RandomisedResponseEvent):
-            composer.response(event, math.ceil(event.bounds[pair]) * count)
-        else:
-            return None
-    return composer.composed()
 
 
 def _doubt(what: str) -> NumericalDoubt:

@@ -6,15 +6,24 @@ is refused. Records go to and from JSON by name, and no name is ever imported fr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stillroom.documents import LARGEST_COUNT, exact
 from stillroom.documents import count as whole
 from stillroom.errors import BadInput, UnsupportedEvent
+from stillroom.gate import renyi
+from stillroom.gate.rounding import down, root_down, up
 from stillroom.vocabulary import Norm, Pair, Relation, Sensitivity
+
+if TYPE_CHECKING:
+    from stillroom.gate.loss_distributions import Composer
+
+ROUNDING_VARIANCE = 4
+"""E3: a discrete Gaussian is a rounding of width 2 of the Gaussian of variance sigma^2 - 4."""
 
 _COUNTED = (Norm.UNIT_STEPS, Norm.CHOICES)
 
@@ -63,6 +72,14 @@ class Event:
         """How many table samples one such event draws, each within 2^-128 of its law (E2)."""
         return 0
 
+    def curve(self, pair: Pair) -> renyi.Curve:
+        """The Renyi losses of one such event; infinite where nothing is proven for the pair."""
+        return renyi.INFINITE
+
+    def compose(self, composer: Composer, pair: Pair, count: int) -> None:
+        """Add the loss distributions of `count` such events; their curve is finite."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class GaussianEvent(Event):
@@ -83,11 +100,32 @@ class GaussianEvent(Event):
         bound = self.bounds.get(pair)
         if bound is None:
             return None
-        # A term that changes can swing from one end of its ball to the other (privacy.md 0.1).
+        # A term that changes can swing from one end of its ball to the other (theory.md#diameter).
         swings = (
             self.sensitivity.norm is Norm.CONTRIBUTION_SQUARED and pair.relation is Relation.CHANGE
         )
         return 4 * bound if swings else bound
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the exact discrete law applies; else the Gaussian of E3 does."""
+        return self.sensitivity.norm is Norm.UNIT_STEPS
+
+    def curve(self, pair: Pair) -> renyi.Curve:
+        distance = self.distance_squared(pair)
+        # The same law as the PLD prices, so that the two figures can be compared.
+        variance = self.sigma_squared - (0 if self._exact else ROUNDING_VARIANCE)
+        if distance is None or variance <= 0:
+            return renyi.INFINITE
+        return renyi.gaussian(distance, variance)
+
+    def compose(self, composer: Composer, pair: Pair, count: int) -> None:
+        distance = self.distance_squared(pair)
+        assert distance is not None  # the curve is finite
+        if self._exact:
+            composer.unit_steps(self.sigma_squared, distance, count)
+        else:
+            composer.gaussian(self.sigma_squared - ROUNDING_VARIANCE, distance, count)
 
 
 @dataclass(frozen=True)
@@ -105,6 +143,23 @@ class SampledGaussianEvent(Event):
     def noise_samples(self) -> int:
         return self.coordinates
 
+    def _multiplier(self, pair: Pair) -> float:
+        """Noise over sensitivity for the Gaussian of E3, rounded down."""
+        norm_squared = self.bounds[pair]
+        if norm_squared == 0:
+            return math.inf
+        return root_down((self.sigma_squared - ROUNDING_VARIANCE) / norm_squared)
+
+    def curve(self, pair: Pair) -> renyi.Curve:
+        covered = self.sigma_squared > ROUNDING_VARIANCE and up(self.rate) < 1
+        if pair not in self.bounds or not covered:
+            return renyi.INFINITE
+        change = pair.relation is Relation.CHANGE
+        return renyi.sampled_gaussian(up(self.rate), self._multiplier(pair), change=change)
+
+    def compose(self, composer: Composer, pair: Pair, count: int) -> None:
+        composer.sampled(up(self.rate), self._multiplier(pair), pair.relation, count)
+
 
 @dataclass(frozen=True)
 class LaplaceEvent(Event):
@@ -120,6 +175,13 @@ class LaplaceEvent(Event):
     def noise_samples(self) -> int:
         # Up to eight base-256 digits each; counted as samples of their own.
         return 8 * self.coordinates
+
+    def curve(self, pair: Pair) -> renyi.Curve:
+        distance = self.bounds.get(pair)
+        return renyi.INFINITE if distance is None else renyi.pure(up(distance / self.scale))
+
+    def compose(self, composer: Composer, pair: Pair, count: int) -> None:
+        composer.laplace(self.scale, self.coordinates, self.bounds[pair], count)
 
 
 @dataclass(frozen=True)
@@ -137,6 +199,22 @@ class RandomisedResponseEvent(Event):
         # Below chance the truth is told by denial, and the loss formula would turn negative.
         if self.classes < 2 or not Fraction(1, self.classes) <= self.keep < 1:
             raise ValueError("keep must lie between chance and certainty")
+
+    @property
+    def _other(self) -> Fraction:
+        """The probability of each answer that is not the truth."""
+        return (1 - self.keep) / (self.classes - 1)
+
+    def curve(self, pair: Pair) -> renyi.Curve:
+        if pair not in self.bounds:
+            return renyi.INFINITE
+        response = renyi.response(up(self.keep), down(self._other), self.classes)
+        return renyi.times(response, math.ceil(self.bounds[pair]))
+
+    def compose(self, composer: Composer, pair: Pair, count: int) -> None:
+        # dp_accounting's own noise parameter is k (1 - keep) / (k - 1).
+        noise = down(self.classes * self._other)
+        composer.response(noise, self.classes, math.ceil(self.bounds[pair]) * count)
 
 
 @dataclass(frozen=True)
@@ -157,15 +235,9 @@ MOST_LINES = 1000
 """Different events of one data set; pricing takes up to some milliseconds for each."""
 
 _KINDS: dict[tuple[str, int], type[Event]] = {
-    (cls.kind, cls.version): cls
-    for cls in (
-        GaussianEvent,
-        SampledGaussianEvent,
-        LaplaceEvent,
-        RandomisedResponseEvent,
-        NonPrivateEvent,
-    )
+    (cls.kind, cls.version): cls for cls in Event.__subclasses__()
 }
+"""The events above and no other: whoever defines one elsewhere does so after this line."""
 
 
 def event_from_json(body: Mapping[str, Any]) -> Event:

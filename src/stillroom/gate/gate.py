@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from stillroom.gate.entropy import Entropy, source_of
-from stillroom.gate.ledger import members
+from stillroom.gate.ledger import draws, members
 from stillroom.gate.ledger.blocks import Wish, name_of
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.mechanisms import Mechanism
@@ -33,9 +33,11 @@ class Gate:
     >>> import tempfile
     >>> from stillroom.data import Split, digits
     >>> from stillroom.gate import Budget, Ledger, NoisyArgmax
-    >>> from stillroom.private import VotingTeachers
+    >>> from stillroom.engine import Engine
+    >>> from stillroom.private import Ensemble, EnsemblePlan
     >>> split = Split.by_fraction(digits(), key="tour", public="1/10", test="1/10")
-    >>> teachers = VotingTeachers.train(split.sensitive, count=40, key="tour")
+    >>> plan = EnsemblePlan(count=40, key="tour", shard_cap=60)
+    >>> teachers = Ensemble.train(split.sensitive, None, plan, engine=Engine("serial"))
     >>> path = tempfile.mkdtemp() + "/ledger.sqlite"
     >>> ledger = Ledger.create(path, ids=split.sensitive.ids, purpose="benchmark")
     >>> ledger.set_budget(Budget(epsilon=5, delta=1e-5), reason="label 50 digits")
@@ -162,11 +164,12 @@ class Gate:
     ) -> Sanitised[Integers] | None:
         """The answer already paid for to the same public question, if there is one; free (L7)."""
         recipe_hash = _hash(recipe)
-        known = self.ledger.known(question_key(self.ledger, recipe_hash, query, mechanism))
+        key = question_key(self.ledger, recipe_hash, query, mechanism)
+        known = draws.known(self.ledger.store, key)
         if known is None:
             return None
         receipt = Receipt(self.ledger.id, known.block, known.draw)
-        return Sanitised(self.ledger.answers(known.draw), (receipt,))
+        return Sanitised(draws.answers(self.ledger.store, known.draw), (receipt,))
 
 
 def _hash(recipe: str) -> str:

@@ -15,14 +15,8 @@ from dp_accounting import NeighboringRelation
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from stillroom.gate.events import (
-    GaussianEvent,
-    LaplaceEvent,
-    RandomisedResponseEvent,
-    SampledGaussianEvent,
-)
-from stillroom.gate.rounding import down, root_down, up
-from stillroom.vocabulary import Norm, Relation
+from stillroom.gate.rounding import root_down, up
+from stillroom.vocabulary import Relation
 
 LARGEST_EPSILON = 500.0
 """Beyond, a loss distribution fills the memory and RDP is close enough."""
@@ -99,30 +93,29 @@ class Composer:
         self._parts.append(part.self_compose(count) if count > 1 else part)
         self._transforms += count
 
-    def gaussian(self, event: GaussianEvent, distance_squared: Fraction, count: int) -> None:
-        """Unit moves by the exact discrete law; anything else by E3, folded into one Gaussian."""
-        if distance_squared == 0:
-            return
-        small = event.sigma_squared <= LARGEST_DISCRETE_SIGMA**2
-        if event.sensitivity.norm is Norm.UNIT_STEPS and small:
-            self._afford(math.ceil(distance_squared) * count)
+    def gaussian(self, variance: Fraction, distance_squared: Fraction, count: int) -> None:
+        """Gaussians without sampling: all of them are folded into one."""
+        self._folded_gaussian += count * distance_squared / variance
+
+    def unit_steps(self, sigma_squared: Fraction, distance_squared: Fraction, count: int) -> None:
+        """Unit moves by the exact discrete law, as far as it can be computed; else by E3."""
+        if sigma_squared > LARGEST_DISCRETE_SIGMA**2:
+            self.gaussian(sigma_squared - 4, distance_squared, count)
+        elif distance_squared > 0:
+            moves = math.ceil(distance_squared) * count
+            self._afford(moves)
             part = pld.from_discrete_gaussian_mechanism(
-                root_down(event.sigma_squared),
+                root_down(sigma_squared),
                 1,
                 value_discretization_interval=self._interval,
                 use_connect_dots=True,
             )
-            self._add(part, math.ceil(distance_squared) * count)
-        else:
-            self._folded_gaussian += count * distance_squared / (event.sigma_squared - 4)
+            self._add(part, moves)
 
-    def sampled(
-        self, event: SampledGaussianEvent, multiplier: float, relation: Relation, count: int
-    ) -> None:
+    def sampled(self, rate: float, multiplier: float, relation: Relation, count: int) -> None:
         """The native pairs of dp_accounting: a folded sensitivity would be wrong here (E4)."""
         if math.isinf(multiplier):
             return
-        rate = up(event.rate)
         native = (
             NeighboringRelation.REPLACE_ONE
             if relation is Relation.CHANGE
@@ -138,31 +131,31 @@ class Composer:
         )
         self._add(part, count)
 
-    def laplace(self, event: LaplaceEvent, distance: Fraction, count: int) -> None:
+    def laplace(self, scale: Fraction, coordinates: int, distance: Fraction, count: int) -> None:
         """The exact law where one coordinate moves; any pure mechanism otherwise."""
         if distance == 0:
             return
         self._afford(count)
-        if distance <= 1 or (event.coordinates == 1 and distance <= LARGEST_MOVE):
+        if distance <= 1 or (coordinates == 1 and distance <= LARGEST_MOVE):
             part = pld.from_discrete_laplace_mechanism(
-                up(1 / event.scale),
+                up(1 / scale),
                 math.ceil(distance),
                 value_discretization_interval=self._interval,
                 use_connect_dots=True,
             )
         else:
-            loss = common.DifferentialPrivacyParameters(up(distance / event.scale), 0)
+            loss = common.DifferentialPrivacyParameters(up(distance / scale), 0)
             part = pld.from_privacy_parameters(loss, value_discretization_interval=self._interval)
         self._add(part, count)
 
-    def response(self, event: RandomisedResponseEvent, count: int) -> None:
-        """k-ary randomised response; its noise parameter is k (1 - keep) / (k - 1)."""
+    def response(self, noise: float, classes: int, count: int) -> None:
+        """k-ary randomised response."""
         if count == 0:
             return
         self._afford(count)
         part = pld.from_randomized_response(
-            down(event.classes * (1 - event.keep) / (event.classes - 1)),
-            event.classes,
+            noise,
+            classes,
             value_discretization_interval=self._interval,
             neighboring_relation=NeighboringRelation.REPLACE_ONE,
         )

@@ -10,10 +10,11 @@ import numpy as np
 
 from stillroom.errors import BadInput, NotSanitised, NumericalDoubt
 from stillroom.gate.entropy import Entropy
+from stillroom.gate.ledger import draws
 from stillroom.gate.ledger.draws import Stored
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.store import canonical
-from stillroom.gate.mechanisms import GaussianSum, Mechanism
+from stillroom.gate.mechanisms import Mechanism
 from stillroom.gate.sampling import coins
 from stillroom.vocabulary import Bounded, Integers, Receipt, Sanitised, SecretSample
 
@@ -63,7 +64,7 @@ class Passage:
         self._place = place
         self._count = count
         self._pending: tuple[SecretSample, int] | None = None
-        self._waiting = deque(ledger.committed(block, place))
+        self._waiting = deque(draws.committed(ledger.store, block, place))
         self._unkeyed: dict[str, Stored] = {}
 
     @property
@@ -87,11 +88,15 @@ class Passage:
         As many as it had before, where it is replayed; else as many as are left. None where the
         mechanism has a cap on answers and may give no more.
         """
-        if self._waiting:
-            return min(rows, self._waiting[0].rows)
+        return min(rows, self._waiting[0].rows if self._waiting else self.rest)
+
+    @property
+    def rest(self) -> int:
+        """How many rows this run can still be given: old ones to be replayed, and new ones."""
         wish = (self.mechanism, self.count)
-        answerable = self._ledger.answerable(self.block, self._place, wish)
-        return min(rows, self.left) if answerable > 0 else 0
+        answerable = draws.answerable(self._ledger.store, self.block, self._place, wish)
+        new = self.left if answerable > 0 else 0
+        return new + sum(stored.rows for stored in self._waiting)
 
     def knows(self, question: bytes) -> bool:
         """Whether the question was answered already, so that to ask it now draws nothing."""
@@ -132,24 +137,25 @@ class Passage:
         return self._release(ask(), key=key)
 
     def _key(self, question: bytes) -> str:
-        if isinstance(self.mechanism, GaussianSum):
+        if self.mechanism.one_row:
             # Sums are numbered, so that only their own wish may recall them: never cached (L7).
             question = f"{self.block} {self._place} ".encode() + question
         return question_key(self._ledger, self._recipe_hash, question, self.mechanism)
 
     def _known(self, key: str) -> Stored | None:
         """What was answered before under this key, unless it still waits for its turn here."""
-        known = self._unkeyed.get(key) or self._ledger.known(key)
+        known = self._unkeyed.get(key) or draws.known(self._ledger.store, key)
         waiting = known is not None and known.draw in {stored.draw for stored in self._waiting}
         return None if waiting else known
 
     def _kept(self, stored: Stored) -> Sanitised[Integers]:
-        values = self._ledger.answers(stored.draw)
+        values = draws.answers(self._ledger.store, stored.draw)
         return Sanitised(values, (Receipt(self._ledger.id, stored.block, stored.draw),))
 
     def earlier(self) -> list[Sanitised[Integers]]:
         """The answers the block has given so far, in order; reading them again is free."""
-        return [self._kept(stored) for stored in self._ledger.committed(self.block, self._place)]
+        given = draws.committed(self._ledger.store, self.block, self._place)
+        return [self._kept(stored) for stored in given]
 
     def release(self, bounded: Bounded) -> Sanitised[Integers]:
         """Add the mechanism's noise to a bounded value, one answer per row.
@@ -167,7 +173,7 @@ class Passage:
             query: the bytes of the public question.
             answer: computes the bounded value; not called when the answer is known.
         """
-        if isinstance(self.mechanism, GaussianSum):
+        if self.mechanism.one_row:
             raise BadInput(
                 "sums are not kept by question",
                 where="ask",
@@ -175,7 +181,7 @@ class Passage:
                 remedy="use release",
             )
         key = self._key(query)
-        known = self._ledger.known(key)
+        known = draws.known(self._ledger.store, key)
         return self._release(answer(), key=key) if known is None else self._kept(known)
 
     def poisson(self) -> SecretSample:
@@ -184,7 +190,7 @@ class Passage:
         The next release must be of a value computed on this very sample.
         """
         mechanism = self.mechanism
-        if not isinstance(mechanism, GaussianSum) or mechanism.rate == 1:
+        if mechanism.rate == 1:
             raise BadInput(
                 f"{mechanism.name} was not paid for as a sampled sum",
                 where="poisson",
@@ -241,8 +247,9 @@ class Passage:
                 remedy="clip it to the declared sensitivity, or reserve a mechanism that covers it",
             )
         sample = self._pending[0] if self._pending is not None else None
-        sampled = isinstance(self.mechanism, GaussianSum) and self.mechanism.rate < 1
-        if bounded.sample is not sample or sampled != (sample is not None and sample.opened):
+        if bounded.sample is not sample or (self.mechanism.rate < 1) != (
+            sample is not None and sample.opened
+        ):
             raise NotSanitised(
                 "the value was not computed on the sample that was drawn for it",
                 why="the price of a sampled sum holds only for its own fresh sample",
@@ -250,7 +257,7 @@ class Passage:
             )
         value = bounded.open_bounded()
         self.mechanism.check(value)
-        if isinstance(self.mechanism, GaussianSum) and len(value) != 1:
+        if self.mechanism.one_row and len(value) != 1:
             raise BadInput(
                 f"a sum is one row, got {len(value)}",
                 where="release",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,9 +14,9 @@ from stillroom.recipe import Recipe
 from stillroom.release.compression import CompressionReport
 from stillroom.release.controls import Claim, Control
 from stillroom.release.model import ReleasedModel
-from stillroom.sources import Facts, Party, Places, Progress, Request
+from stillroom.sources import Facts, Request, Setting
 from stillroom.sources.base import Observed, Passages
-from stillroom.vocabulary import Integers, Sealed
+from stillroom.vocabulary import Integers
 
 SHOWN_SAMPLES = 100
 """Pictures of the sketch on a card."""
@@ -55,6 +55,7 @@ class Terms:
         teacher: what kind of model it is measured beside, where it is a compressed one.
         warnings: what a reader must see.
         observed: the names of what the statements rest on.
+        samples: how many pictures of a sketch are shown.
     """
 
     about: str
@@ -63,6 +64,7 @@ class Terms:
     teacher: str | None = None
     warnings: tuple[str, ...] = ()
     observed: frozenset[str] = frozenset()
+    samples: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,18 +86,18 @@ class Result:
     samples: npt.NDArray[Any] | None = None
 
 
-class Job(Protocol):
-    """A run that is prepared and not paid for."""
+@dataclass(frozen=True)
+class Job:
+    """A run that is prepared and not paid for.
 
-    @property
-    def width(self) -> int:
-        """Coordinates of a gradient sum, or of a hint: the prices' last fact."""
+    Args:
+        width: coordinates of a gradient sum, or of a hint: the prices' last fact.
+        run: from paid passages to a result. What it raises depends on public and sanitised things
+            alone (K10).
+    """
 
-    def run(self, passages: Passages, progress: Progress) -> Result:
-        """From paid passages to a result.
-
-        What is raised from here on depends on public and sanitised things alone (K10).
-        """
+    width: int
+    run: Callable[[Passages], Result]
 
 
 class Method(Protocol):
@@ -116,16 +118,7 @@ class Method(Protocol):
             paid: how many answers of the first request were paid for.
         """
 
-    def prepare(
-        self,
-        recipe: Any,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: Dataset,
-        test: Sealed[Dataset] | Dataset,
-        places: Places,
-        progress: Progress,
-    ) -> Job:
+    def prepare(self, setting: Setting) -> Job:
         """Refusals, public work, a look at the sealed records; nothing is paid for yet.
 
         Raises:

@@ -147,7 +147,7 @@ def mixes(what: str) -> BadInput:
 
 
 def _refuse_company(model: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-    """Catch by its deeds what has no telling name: the same records, in several kinds of company.
+    """Find by trial what no class name tells: the same records, in several kinds of company.
 
     Nothing is seeded in between, so that what is drawn anew shows too.
     """

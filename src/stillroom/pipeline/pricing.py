@@ -89,7 +89,7 @@ def price(recipe: Recipe, facts: Facts | None = None) -> Cost:
         wishes = {request.name: (request.at(scale), request.count) for request in requests}
         return Cost(multiplier, price_of(lines(scale), pair).epsilon(privacy.delta), wishes)
 
-    if not any(request.sought for request in requests):
+    if recipe.mode == "as-published":
         return cost(Fraction(1), None)
     fixed = lines(Fraction(1), fixed_only=True)
     if fixed and price_of(fixed, pair).epsilon(privacy.delta) >= privacy.epsilon:
@@ -99,6 +99,8 @@ def price(recipe: Recipe, facts: Facts | None = None) -> Cost:
             why="nothing would be left for the training",
             remedy="raise evaluation_sigma, lower the sketch's mu, or declare the test part public",
         )
+    if not any(request.sought for request in requests):
+        return cost(Fraction(1), None)
     scale = smallest_sigma(lines, privacy.epsilon, privacy.delta, pair)
     return cost(scale, scale)
 

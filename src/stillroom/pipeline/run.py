@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from stillroom.data import Dataset
+from stillroom.data import Dataset, shards
 from stillroom.data.store import home
 from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import Gate, Ledger, Passage
@@ -27,12 +27,13 @@ from stillroom.recipe import Recipe
 from stillroom.release import Evaluation
 from stillroom.release.controls import Control
 from stillroom.release.evaluation import accuracy_of, better_than_guessing
-from stillroom.sources import Facts, Party, Places, Progress
+from stillroom.sources import Facts, Party, Places, Progress, PublicSide, Setting
 from stillroom.sources.base import Observed
 from stillroom.vocabulary import Bounded, Integers, Sealed, Unit
 
 PERSONS, PUBLIC_RECORDS = "persons", "public records"
 """Facts about the data that stand on every certificate."""
+LABEL_PLACES = 10**6
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def run(
     """
     progress = progress or Progress()
     with _places(places) as kept, _in_silence():
+        kept.private_work.mkdir(parents=True, exist_ok=True, mode=0o700)
         facts = Facts(
             public.shape,
             public.classes,
@@ -125,14 +127,16 @@ def run(
             # found by then: once something is paid for, no refusal may depend on one (K10).
             party.ledger.refuse_without_budget(recipe.privacy.epsilon)
         method = method_named(recipe.method)
-        job = method.prepare(recipe, facts, parties, public, test, kept, progress)
+        tested = None if isinstance(test, Sealed) else test
+        side = PublicSide(public, _labelled(recipe, public), tested)
+        job = method.prepare(Setting(recipe, facts, parties, side, kept, progress))
         facts = replace(facts, width=job.width)
         name = recipe.model_dump_json() if under is None else under
         with paying or nullcontext():
             passages = {
                 party: _pay(gate, recipe, facts, name, progress) for party, gate in gates.items()
             }
-        result = job.run(passages, progress)
+        result = job.run(passages)
         progress.tell("measuring")
         plan = method.plan(recipe, facts)
         own = next(iter(passages.values()))
@@ -161,6 +165,12 @@ def run(
             controls=controls,
             columns=public.columns,
         )
+
+
+def _labelled(recipe: Recipe, public: Dataset) -> Dataset:
+    """The public records whose labels are used: a share of them, by keyed hash of their units."""
+    place = shards(public.units, LABEL_PLACES, f"{recipe.data.key}/labelled")
+    return public.select(np.flatnonzero(place < int(recipe.data.labelled_share * LABEL_PLACES)))
 
 
 def terms_of(recipe: Recipe, observed: Observed, paid: int) -> Terms:

@@ -17,7 +17,7 @@ from typing import Any
 from stillroom.errors import DoesNotVerify, StillroomError
 from stillroom.gate import Mechanism, mechanism_from_json
 from stillroom.gate.ledger.store import canonical
-from stillroom.methods.base import SHOWN_SAMPLES, Plan, Terms
+from stillroom.methods.base import Plan, Terms
 from stillroom.methods.registry import method_named, parse
 from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
 from stillroom.pipeline.pricing import requests_of
@@ -80,9 +80,10 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
         for name, value in expected.items():
             if canonical(certificate[name]) != canonical(value):
                 yield name
-        yield from _other_presence(recipe, terms, certificate)
-        yield from _other_draws(recipe, requests_of(recipe, plan, facts), certificate)
-        yield from _other_price(recipe, certificate)
+        yield from _other_presence(terms, certificate)
+        requests = requests_of(recipe, plan, facts)
+        yield from _other_draws(recipe, requests, certificate)
+        yield from _other_price(recipe, requests, certificate)
     except DoesNotVerify:
         raise
     except (StillroomError, *ODD) as error:
@@ -134,14 +135,12 @@ def _figures_beside(recipe: Recipe, certificate: Mapping[str, Any]) -> int | Non
     return None if recipe.data.test_is_public else tables_in(certificate["blocks"])[1] - 1
 
 
-def _other_presence(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> Iterator[str]:
+def _other_presence(terms: Terms, certificate: Mapping[str, Any]) -> Iterator[str]:
     """What is there, and whether it should be."""
     compression, samples = certificate["compression"], certificate["samples"]
     if (None if compression is None else compression["teacher"]["name"]) != terms.teacher:
         yield "compression"
-    if (0 if samples is None else samples["count"]) != (
-        SHOWN_SAMPLES if recipe.section("sketch") else 0
-    ):
+    if (0 if samples is None else samples["count"]) != terms.samples:
         yield "samples"
 
 
@@ -169,11 +168,14 @@ def _without(mechanism: Mechanism, *left_out: str) -> dict[str, Any]:
     return {name: v for name, v in mechanism.describe().items() if name not in left_out}
 
 
-def _other_price(recipe: Recipe, certificate: Mapping[str, Any]) -> Iterator[str]:
+def _other_price(
+    recipe: Recipe, requests: Sequence[Request], certificate: Mapping[str, Any]
+) -> Iterator[str]:
     """What it cost against what the recipe asks for."""
     if recipe.mode == "as-published":
         return
     asked, spent = recipe.privacy.epsilon, number(certificate["headline"]["epsilon"])
-    short = recipe.privacy.on_exhausted == "stop"
-    if not (0 if short else float(LEAST_OF_ASKED) * asked) <= spent <= asked:
+    sought = any(request.sought for request in requests)
+    whole = sought and recipe.privacy.on_exhausted == "refuse"
+    if not (float(LEAST_OF_ASKED) * asked if whole else 0) <= spent <= asked:
         yield f"it asks for epsilon {asked:g}"

@@ -1,6 +1,5 @@
 """The private room: sees raw data, hands out only Bounded answers."""
 
-from stillroom.private.answers import neighbours
 from stillroom.private.ensemble import Ensemble
 from stillroom.private.ensemble_plan import EnsemblePlan
 from stillroom.private.evaluation import confusion
@@ -10,7 +9,6 @@ from stillroom.private.persons import LinearPersons, cap_records, capped, linear
 from stillroom.private.sealed import look_at, overlaps
 from stillroom.private.sketch import SketchRecords, sketch_records
 from stillroom.private.sketch_clip import SketchClip
-from stillroom.private.teachers import VotingTeachers
 
 __all__ = [
     "Clip",
@@ -21,13 +19,11 @@ __all__ = [
     "LinearRecords",
     "SketchClip",
     "SketchRecords",
-    "VotingTeachers",
     "cap_records",
     "capped",
     "confusion",
     "linear_records",
     "look_at",
-    "neighbours",
     "overlaps",
     "sketch_records",
 ]

@@ -2,7 +2,7 @@
 
 Claim: a record (a person, where persons are known) is in one shard, so it changes one teacher,
 which is there before and after. Its term moves from one admissible answer to another, so the
-sensitivity is the diameter of the set of answers and not its radius (privacy.md 0.1). Scores
+sensitivity is the diameter of the set of answers and not its radius (theory.md#diameter). Scores
 become integers inside the teacher (E1); the sum over teachers is then exact in any order.
 
 Teachers are asked a few at a time: no array holds the scores of all of them.
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from stillroom.errors import BadInput
 from stillroom.private.quantise import (
@@ -36,7 +35,7 @@ class Answers(ABC):
     Guarantee: one record (one person, where persons are known) or one whole teacher moves an
     answer within the sensitivity it carries, whatever that teacher says: an answer that is no
     finite number counts as a fixed public default.
-    Assumes: queries, grids, temperatures, groups and graphs are public or sanitised (K5).
+    Assumes: queries, grids, temperatures and groups are public or sanitised (K5).
     """
 
     classes: int
@@ -47,18 +46,16 @@ class Answers(ABC):
     def _scores(self, queries: npt.NDArray[Any]) -> Iterator[Floats]:
         """Scores of the next few teachers, as (query, teacher, class)."""
 
-    def votes(self, queries: npt.NDArray[Any], only: npt.ArrayLike | None = None) -> Bounded:
-        """How many teachers vote for each class, one row a query; for noisy votes.
+    def votes(self, queries: npt.NDArray[Any]) -> Bounded:
+        """How many teachers vote for each class, one row per query; for noisy votes.
 
         Args:
             queries: public records.
-            only: positions of the queries that are answered; all when left out.
         """
-        chosen = _positions(only, len(queries))
-        counts: Integers = np.zeros((len(chosen), self.classes), dtype=np.int64)
-        rows = np.arange(len(chosen))
+        counts: Integers = np.zeros((len(queries), self.classes), dtype=np.int64)
+        rows = np.arange(len(queries))
         for scores in self._scores(queries):
-            scores = settled(scores[chosen])
+            scores = settled(scores)
             choice = scores.argmax(axis=2)
             # Equal scores say nothing: an empty shard votes for a public class (K5).
             choice[scores.max(axis=2) == scores.min(axis=2)] = self.default_class
@@ -71,9 +68,8 @@ class Answers(ABC):
         queries: npt.NDArray[Any],
         grid: int,
         temperature: float = 1.0,
-        only: npt.ArrayLike | None = None,
     ) -> Bounded:
-        """The sum of the teachers' softmax answers in units of 1/grid, one row a query.
+        """The sum of the teachers' softmax answers in units of 1/grid, one row per query.
 
         Guarantee: a teacher's row has integers >= 0 that add up to at most `grid`; two such rows
         are at most sqrt 2 times `grid` apart.
@@ -82,16 +78,14 @@ class Answers(ABC):
             queries: public records.
             grid: how many units a whole vote has.
             temperature: divides the scores before the softmax.
-            only: positions of the queries that are answered; all when left out.
 
         Raises:
             BadInput: the grid or the temperature is out of range.
         """
-        chosen = _positions(only, len(queries))
         check_grid(grid)
-        total: Integers = np.zeros((len(chosen), self.classes), dtype=np.int64)
+        total: Integers = np.zeros((len(queries), self.classes), dtype=np.int64)
         for scores in self._scores(queries):
-            total += on_grid(softmax(settled(scores[chosen]), temperature), grid).sum(axis=1)
+            total += on_grid(softmax(settled(scores), temperature), grid).sum(axis=1)
         return Bounded(total, simplex_sensitivity(grid, self.unit))
 
     def group_means(
@@ -101,7 +95,7 @@ class Answers(ABC):
         grid: int,
         temperature: float = 1.0,
     ) -> Bounded:
-        """The sum of the teachers' mean softmax answers, one row a group of queries.
+        """The sum of the teachers' mean softmax answers, one row per group of queries.
 
         Guarantee: as `soft_votes`: a mean of softmax answers is one too, whatever the group's size.
 
@@ -123,87 +117,6 @@ class Answers(ABC):
             total += on_grid(means, grid).sum(axis=1)
         return Bounded(total, simplex_sensitivity(grid, self.unit))
 
-    def smoothed(self, graph: sparse.sparray, rounds: int = 3) -> Answers:
-        """The same teachers, each averaging its own scores over a public graph before it answers.
-
-        Guarantee: unchanged: a teacher's smoothed scores depend on its own shard and public data.
-
-        Args:
-            graph: a row of weights a query, such as `neighbours` of the queries' features.
-            rounds: how often to average.
-
-        Raises:
-            BadInput: the graph is not square, or a number in it is not finite.
-        """
-        return _Smoothed(self, graph, rounds)
-
-
-class _Smoothed(Answers):
-    def __init__(self, teachers: Answers, graph: sparse.sparray, rounds: int) -> None:
-        self._teachers = teachers
-        self._graph = sparse.csr_array(graph, dtype=np.float64)
-        self._rounds = rounds
-        self.classes, self.unit = teachers.classes, teachers.unit
-        self.default_class = teachers.default_class
-        rows, columns = self._graph.shape
-        if rows != columns or not np.isfinite(self._graph.data).all() or rounds < 0:
-            raise BadInput(
-                "the graph is not a square of finite weights, or the rounds are below 0",
-                where="graph, rounds",
-                remedy="make the graph with `neighbours`, from the features of the queries",
-            )
-
-    def _scores(self, queries: npt.NDArray[Any]) -> Iterator[Floats]:
-        if len(queries) != self._graph.shape[0]:
-            raise BadInput(
-                f"the graph has {self._graph.shape[0]} nodes for {len(queries)} queries",
-                where="graph",
-                remedy="ask for all nodes, and name those to be answered with `only`",
-            )
-        for scores in self._teachers._scores(queries):
-            flat = settled(scores).reshape(len(queries), -1)
-            for _ in range(self._rounds):
-                # Columns stay apart: no teacher sees another's scores.
-                flat = self._graph @ flat
-            yield flat.reshape(scores.shape)
-
-    def __repr__(self) -> str:
-        return f"{self._teachers!r}.smoothed(rounds={self._rounds})"
-
-
-def neighbours(rows: Floats, count: int = 10) -> sparse.csr_array:
-    """A public graph: each row and its nearest neighbours, with equal weights.
-
-    Assumes: `rows` are features of public records.
-
-    >>> neighbours(np.array([[0.0], [1.0], [5.0]]), count=1).toarray().tolist()
-    [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
-    """
-    from sklearn.neighbors import kneighbors_graph
-
-    if not 1 <= count < len(rows):
-        raise BadInput(
-            f"{count} neighbours cannot be found among {len(rows)} rows",
-            where="count",
-            remedy="ask for at least one, and fewer than there are rows",
-        )
-    near = sparse.csr_array(kneighbors_graph(rows, count, include_self=False))
-    return sparse.csr_array((near + sparse.eye_array(len(rows))) / (count + 1))
-
-
-def _positions(only: npt.ArrayLike | None, size: int) -> Integers:
-    if only is None:
-        return np.arange(size)
-    chosen = np.asarray(only)
-    known = chosen.ndim == 1 and chosen.dtype.kind in "iu"
-    if not known or (chosen.size and not 0 <= chosen.min() <= chosen.max() < size):
-        raise BadInput(
-            "the queries to be answered are not positions among the queries",
-            where="only",
-            remedy="give whole numbers from 0 up to the number of queries",
-        )
-    return chosen.astype(np.int64)
-
 
 def _grouped(groups: npt.ArrayLike, size: int) -> tuple[Integers, Integers, Integers]:
     """The queries in the order of their groups, where each group starts, and its size."""
@@ -215,7 +128,7 @@ def _grouped(groups: npt.ArrayLike, size: int) -> tuple[Integers, Integers, Inte
             "the groups do not number the queries from 0 without gaps",
             where="groups",
             why="a group without queries has no mean",
-            remedy="give one group number a query, -1 for none",
+            remedy="give one group number per query, -1 for none",
         )
     order = np.argsort(group, kind="stable")[int((group < 0).sum()) :]
     return order, np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes

@@ -1,8 +1,8 @@
-"""An ensemble: one teacher a hash shard, each a function of its own shard and of public things.
+"""An ensemble: one teacher per hash shard, each a function of its own shard and of public things.
 
-The sharding lemma (privacy.md 0.1) needs exactly that. So records are assigned and put in order by
-keyed hashes of their ids, features are computed shard by shard, and whatever has a length takes it
-from a public constant, never from the data (K2).
+The sharding lemma (theory.md#shards) needs exactly that. So records are assigned and put in order
+by keyed hashes of their ids, features are computed shard by shard, and every length comes from a
+public constant, never from the data (K2).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Ensemble(Answers):
                 f"the features of two records have shape {probe.shape}",
                 where="rows",
                 why="each record needs its own features, and ridge teachers need them in a row",
-                remedy="give a function from records to one row a record",
+                remedy="give a function from records to one row per record",
             )
         size = 1 if plan.one_by_one else plan.stack
         own = shard_members(data, plan)
@@ -146,7 +146,7 @@ class Ensemble(Answers):
         bound: Fraction | int | str,
         grid: int,
     ) -> Bounded:
-        """The sum of the teachers' clipped hints minus the public ones, one row a query.
+        """The sum of the teachers' clipped hints minus the public ones, one row per query.
 
         Hidden layers of independent teachers do not agree, so each teacher fits, on public records
         alone, a ridge map from its own to the hints of the public auxiliary teacher. The hidden
@@ -167,7 +167,7 @@ class Ensemble(Answers):
         """
         if centre.shape != (len(queries), hints.values.shape[1]) or not np.isfinite(centre).all():
             raise BadInput(
-                "the centre is not one finite hint a query, as wide as the public hints",
+                "the centre is not one finite hint per query, as wide as the public hints",
                 where="centre",
                 remedy="take the auxiliary teacher's hints at the queries",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from stillroom.errors import BadInput
+from stillroom.errors import check_ranges
 
 RIDGE = "ridge"
 STACKED = ("linear", "mlp")
@@ -20,16 +20,16 @@ class EnsemblePlan:
 
     Args:
         count: how many teachers.
-        key: the public key that assigns ids to shards.
+        key: the public key that assigns ids to shards; any text, so that they are repeatable.
         shard_cap: the most records of a shard; the surplus is dropped by hash order.
         teacher: "ridge", or a network: its name in the zoo, or "package.module:callable".
         ridge: the penalty of a ridge teacher.
         epochs: passes over `shard_cap` places; with `batch` it fixes the number of steps.
         learning_rate: step size of Adam.
-        batch: places a step.
+        batch: places per step.
         training_seed: initial weights and data order, keyed by the teacher's number; never noise.
         default_class: what a teacher without records votes for.
-        stack: teachers a unit of work; networks are trained one by one.
+        stack: teachers per unit of work; networks are trained one by one.
 
     Raises:
         BadInput: a number is out of range, or the key is empty.
@@ -51,30 +51,12 @@ class EnsemblePlan:
     stack: int = 25
 
     def __post_init__(self) -> None:
-        least = {"count": 1, "shard_cap": 1, "epochs": 1, "batch": 1, "stack": 1}
-        for name, smallest in {**least, "training_seed": 0, "default_class": 0}.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
-                raise BadInput(
-                    f"{name} must be a whole number of at least {smallest}",
-                    where=name,
-                    remedy=f"give {name} as a whole number",
-                )
-        for name in ("ridge", "learning_rate"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not 0 < value <= MOST:
-                raise BadInput(
-                    f"{name} must be a number above 0, of at most {MOST:g}",
-                    where=name,
-                    remedy=f"give {name} such as 0.1",
-                )
-        if not self.key:
-            raise BadInput(
-                "the shard key is empty",
-                where="key",
-                why="the key is what makes the shards repeatable",
-                remedy="give any public text",
-            )
+        counts = ("count", "shard_cap", "epochs", "batch", "stack")
+        least = {**dict.fromkeys(counts, 1), "training_seed": 0, "default_class": 0}
+        checks = {name: _is_whole(getattr(self, name), least[name]) for name in least}
+        for name, value in {"ridge": self.ridge, "learning_rate": self.learning_rate}.items():
+            checks[name] = isinstance(value, (int, float)) and 0 < value <= MOST
+        check_ranges("EnsemblePlan", {**checks, "key": bool(self.key)})
 
     @property
     def steps(self) -> int:
@@ -85,3 +67,7 @@ class EnsemblePlan:
     def one_by_one(self) -> bool:
         """Whether a teacher is a unit of work of its own: a network that is not stacked."""
         return self.teacher != RIDGE and self.teacher not in STACKED
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

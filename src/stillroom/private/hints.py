@@ -18,6 +18,7 @@ from stillroom.private.quantise import (
     check_grid,
     clip_to_ball,
 )
+from stillroom.private.ridge import solve_ridge
 from stillroom.vocabulary import Integers, Norm, Sensitivity, Unit
 
 MOST_HINT_STEPS, MOST_HINT_WIDTH = MOST_BALL_STEPS, MOST_TOGETHER
@@ -63,16 +64,11 @@ def hint_residual(
         steps: the clip in grid units.
         grid: how many units one has.
     """
-    none: Integers = np.zeros(centre.shape, dtype=np.int64)
     if not (np.isfinite(hidden).all() and np.isfinite(known).all()):
-        return none
+        return np.zeros(centre.shape, dtype=np.int64)
     with np.errstate(all="ignore"):
         inputs = np.hstack([known, np.ones((len(known), 1))]).astype(np.float64)
-        penalty = hints.ridge * len(inputs) * np.eye(inputs.shape[1])
-        try:
-            own_map = np.linalg.solve(penalty + inputs.T @ inputs, inputs.T @ hints.values)
-        except np.linalg.LinAlgError:
-            return none
+        own_map = solve_ridge(inputs, hints.values, hints.ridge * len(inputs))
         away = (hidden @ own_map[:-1] + own_map[-1] - centre) * grid
     return clip_to_ball(away, steps)
 

@@ -28,7 +28,7 @@ CARRY = 512
 
 @njit(cache=True, nogil=True)
 def products(rows: Shorts, chosen: Integers, weights: Shorts) -> Words:
-    """Each class's weights times each chosen row: one line a class, one column a chosen row.
+    """Each class's weights times each chosen row: one line per class, one column per chosen row.
 
     Assumes: every result fits 32 bits.
     """
@@ -56,14 +56,14 @@ def products(rows: Shorts, chosen: Integers, weights: Shorts) -> Words:
 
 
 def sums(rows: Shorts, chosen: Integers, factors: Integers) -> Integers:
-    """The sum of the chosen rows, each times its factor: one line a class.
+    """The sum of the chosen rows, each times its factor: one line per class.
 
     Assumes: no feature beyond 1024 and no factor beyond 4095 in size, as `CARRY` needs.
 
     Args:
         rows: all rows.
         chosen: the positions of those that take part.
-        factors: one line a class, one column a chosen row.
+        factors: one line per class, one column per chosen row.
     """
     classes, size = factors.shape
     # Factors of zero fill up whole pairs of classes and fours of rows.

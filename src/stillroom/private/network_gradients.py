@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,21 +26,8 @@ BLOCK = 2**22
 """Numbers turned into double precision at a time, so that this costs no memory to speak of."""
 
 
-class RecordGradients(Protocol):
-    """One weight's gradients, one per record."""
-
-    def __len__(self) -> int:
-        """How many records."""
-
-    def squares(self) -> torch.Tensor:
-        """The squared length of each, double precision."""
-
-    def weighted(self, factors: torch.Tensor) -> torch.Tensor:
-        """Their sum, each times its factor; one with factor zero takes no part, even if NaN."""
-
-
 class Written:
-    """Gradients written out, one row per record."""
+    """One weight's gradients, one per record, written out in rows."""
 
     def __init__(self, rows: torch.Tensor) -> None:
         self.rows = rows.detach().reshape(len(rows), -1)
@@ -50,10 +37,12 @@ class Written:
         return len(self.rows)
 
     def squares(self) -> torch.Tensor:
+        """The squared length of each, double precision."""
         blocks = torch.split(self.rows, self._block)
         return torch.cat([torch.linalg.vector_norm(b.double(), dim=1) for b in blocks]).square()
 
     def weighted(self, factors: torch.Tensor) -> torch.Tensor:
+        """Their sum, each times its factor; one with factor zero takes no part, even if NaN."""
         total = torch.zeros(self.rows.shape[1], dtype=torch.float64)
         for some in torch.split(torch.nonzero(factors)[:, 0], self._block):
             total += factors[some] @ self.rows[some].double()
@@ -61,7 +50,7 @@ class Written:
 
 
 class Outer:
-    """Gradients of a linear layer: outer products, whose length is that of the two factors."""
+    """The same for a linear layer: outer products, whose length is that of the two factors."""
 
     def __init__(self, left: torch.Tensor, right: torch.Tensor) -> None:
         self._left, self._right = left.detach(), right.detach()
@@ -79,6 +68,7 @@ class Outer:
         return (left.T @ self._right[some].double()).reshape(-1)
 
 
+RecordGradients = Written | Outer
 Take = Callable[[nn.Parameter, RecordGradients], None]
 
 
@@ -210,9 +200,9 @@ class NetworkGradients:
 
     def _joined(self, parts: dict[int, torch.Tensor]) -> npt.NDArray[np.float64]:
         """One vector, in the order of the weights; zeros for a weight without gradients."""
-        none = [torch.zeros(weight.numel(), dtype=torch.float64) for weight in self.weights]
         joined = [
-            parts.get(id(weight), zero) for weight, zero in zip(self.weights, none, strict=True)
+            parts.get(id(weight), torch.zeros(weight.numel(), dtype=torch.float64))
+            for weight in self.weights
         ]
         return torch.cat(joined).numpy()
 
@@ -248,22 +238,25 @@ class LayerByLayer(NetworkGradients):
 
     def norms(self, x: torch.Tensor, y: torch.Tensor, step: int) -> torch.Tensor:
         self._shown = x, y, step
+        return self._measured(lambda weight, found: None)
+
+    def weighted(self, factors: torch.Tensor) -> tuple[npt.NDArray[np.float64], torch.Tensor]:
+        parts: dict[int, torch.Tensor] = {}
+
+        def add(weight: nn.Parameter, found: RecordGradients) -> None:
+            parts[id(weight)] = found.weighted(factors)
+
+        lengths = self._measured(add)
+        return self._joined(parts), lengths
+
+    def _measured(self, take: Take) -> torch.Tensor:
+        """Another pass; the lengths of the gradients that it hands on."""
+        x, y, step = self._shown
         squares = torch.zeros(len(x), dtype=torch.float64)
 
         def measure(weight: nn.Parameter, found: RecordGradients) -> None:
             squares.add_(found.squares())
+            take(weight, found)
 
         complete = self._visit(x, y, step, 0, measure)
         return squares.sqrt() if complete else squares * torch.nan
-
-    def weighted(self, factors: torch.Tensor) -> tuple[npt.NDArray[np.float64], torch.Tensor]:
-        x, y, step = self._shown
-        parts: dict[int, torch.Tensor] = {}
-        squares = torch.zeros(len(x), dtype=torch.float64)
-
-        def add(weight: nn.Parameter, found: RecordGradients) -> None:
-            squares.add_(found.squares())
-            parts[id(weight)] = found.weighted(factors)
-
-        complete = self._visit(x, y, step, 0, add)
-        return self._joined(parts), squares.sqrt() if complete else squares * torch.nan

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import warnings
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -232,27 +233,19 @@ class NetworkRecords:
 
 
 def network_records(
-    records: Records,
-    pictures: nn.Module,
-    network: nn.Module,
-    *,
-    augment: Augment | None = None,
-    views: int = 1,
-    chunk: int = ROWS,
-    ghost: bool = False,
+    records: Records, pictures: nn.Module, network: nn.Module, **options: Any
 ) -> NetworkRecords:
-    """Sealed records, brought to pictures one by one with public numbers; see `NetworkRecords`."""
+    """Sealed records, brought to pictures one by one with public numbers; see `NetworkRecords`.
+
+    Args:
+        records: the sensitive records.
+        pictures: from stored records to what the network is given, such as `AsPictures`.
+        network: gives one logit per class.
+        options: `augment`, `views`, `chunk` and `ghost`, as there.
+    """
     data = opened(records)
-    return NetworkRecords(
-        pictures(torch.from_numpy(np.array(data.x))),
-        data.y,
-        len(data.classes),
-        network,
-        augment=augment,
-        views=views,
-        chunk=chunk,
-        ghost=ghost,
-    )
+    x = pictures(torch.from_numpy(np.array(data.x)))
+    return NetworkRecords(x, data.y, len(data.classes), network, **options)
 
 
 def guesses(network: nn.Module, weights: Flat, x: torch.Tensor) -> Integers:

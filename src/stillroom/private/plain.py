@@ -2,7 +2,8 @@
 
 It is what RONA publishes about, so it is here: to run the method as published. One record may
 change the whole teacher, in any way. What it says outside is therefore either unprotected, with no
-sensitivity for any unit, or a residual that is clipped as a whole (reading R3, privacy.md 1c).
+sensitivity for any unit, or a residual that is clipped as a whole (reading R3 of
+theory.md#rona-as-published).
 
 Claim of R3: for each batch of queries the answer is an integer vector of a norm of at most
 `steps`, whatever the teacher is. Any two teachers are at most 2 * steps apart, so D = 2B for a
@@ -24,9 +25,9 @@ from torch.nn import functional as F
 
 from stillroom.data import Dataset
 from stillroom.engine import Engine
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, check_ranges
 from stillroom.models.supervised import SupervisedTraining, train_all
-from stillroom.private.quantise import check_ball, clip_to_ball
+from stillroom.private.quantise import check_ball, clip_to_ball, softmax
 from stillroom.private.sealed import Records, opened
 from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
 
@@ -118,16 +119,11 @@ class PlainTeacher:
             BadInput: the bound or the steps are out of range.
         """
         check_ball(steps)
-        if not (0 < bound < float("inf") and temperature > 0):
-            raise BadInput(
-                "the bound or the temperature is out of range",
-                where="bound, temperature",
-                why="answers are divided by them",
-                remedy="give numbers above 0",
-            )
+        fine = {"bound": 0 < bound < float("inf"), "temperature": 1e-6 <= temperature <= 1e6}
+        check_ranges("residual", fine)
         taught = self._answers(queries, layer, tuple(student.shape[1:]))
         if layer is None:
-            taught = _softened(taught, temperature)
+            taught = softmax(taught, temperature)
         if taught.shape != student.shape:
             raise BadInput(
                 f"the student says {student.shape}, the teacher's layer {taught.shape}",
@@ -231,10 +227,3 @@ def _reshaped(said: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     if len(shape) == 3:
         return F.adaptive_avg_pool2d(said, shape[1:])
     return said.flatten(1)
-
-
-def _softened(logits: Doubles, temperature: float) -> Doubles:
-    with np.errstate(all="ignore"):
-        raised = np.exp(logits / temperature - (logits / temperature).max(axis=1, keepdims=True))
-        shares: Doubles = raised / raised.sum(axis=1, keepdims=True)
-    return shares

@@ -45,11 +45,11 @@ def softmax(scores: Floats, temperature: float) -> npt.NDArray[np.float64]:
             where="temperature",
             remedy="give a temperature such as 1",
         )
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         wide = scores.astype(np.float64)
-        below = (wide - wide.max(axis=2, keepdims=True)) / temperature
+        below = (wide - wide.max(axis=-1, keepdims=True)) / temperature
     raised = np.exp(np.maximum(below, -700.0))
-    probabilities: npt.NDArray[np.float64] = raised / raised.sum(axis=2, keepdims=True)
+    probabilities: npt.NDArray[np.float64] = raised / raised.sum(axis=-1, keepdims=True)
     return probabilities
 
 

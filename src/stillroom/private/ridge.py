@@ -14,7 +14,7 @@ from stillroom.vocabulary import Integers
 
 def solve_ridge(
     inputs: npt.NDArray[np.float64],
-    targets: npt.NDArray[np.float64],
+    targets: npt.NDArray[np.floating],
     penalty: float,
     dual: bool = False,
 ) -> npt.NDArray[np.float64]:
@@ -50,8 +50,8 @@ def train_ridge(
     They are solved one by one: a batched solver has nothing to add but doubt about the last bit.
 
     Args:
-        features: one array a shard.
-        labels: one array a shard.
+        features: one array per shard.
+        labels: one array per shard.
         classes: how many classes there are.
         penalty: on the distance from the start.
         dual: whether to solve for records instead of features; public, and the same for all.
@@ -66,7 +66,7 @@ def train_ridge(
             raise BadInput(
                 f"the start of ridge teachers must be `weights` of shape {origin.shape}",
                 where="start",
-                remedy="give one row a feature, one for the constant, and one column a class",
+                remedy="give one row per feature, one for the constant, and one column per class",
             )
         origin = start["weights"].astype(np.float64)
     solved = []

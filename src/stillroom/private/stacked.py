@@ -1,14 +1,13 @@
 """Teachers trained by gradient steps: small ones side by side in a stack, networks one by one.
 
 In a stack every teacher has its own slice of every tensor, and nothing is summed across slices. All
-lengths (places a shard, steps, batch) come from the plan, so no shard can be felt in another's. A
+lengths (places per shard, steps, batch) come from the plan, so no shard changes another teacher. A
 teacher whose loss is no number is not reported: its answers count as the public default (K10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
+from stillroom.engine.workers import one_thread
 from stillroom.errors import BadInput
 from stillroom.models.build import build
 from stillroom.models.flat_weights import trainable
@@ -32,7 +32,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 Tensors = dict[str, torch.Tensor]
 
 QUERIES = 1024
-"""Queries a forward pass: memory, not privacy."""
+"""Queries per forward pass: memory, not privacy."""
 
 
 def train_networks(
@@ -47,8 +47,8 @@ def train_networks(
 
     Args:
         plan: the public constants.
-        features: one array a shard.
-        labels: one array a shard.
+        features: one array per shard.
+        labels: one array per shard.
         first: the number of the first teacher.
         classes: how many classes there are.
         start: public weights to start from.
@@ -60,7 +60,7 @@ def train_networks(
     modules = [
         _fresh(plan, shape, classes, first + offset, start) for offset in range(len(features))
     ]
-    with _one_thread():
+    with one_thread():
         if plan.one_by_one:
             for offset, module in enumerate(modules):
                 _train_alone(plan, module, features[offset], labels[offset], first + offset)
@@ -84,11 +84,11 @@ class Asker:
         self._last = linear[-1] if linear else None
 
     def scores(self, state: Arrays, inputs: Floats) -> Rows:
-        """The scores of the teacher with these weights, one row a query."""
+        """The scores of the teacher with these weights, one row per query."""
         return self._ask(state, inputs, lambda batch: self._module(batch))
 
     def hidden(self, state: Arrays, inputs: Floats) -> Rows:
-        """What enters the last linear layer, one row a query.
+        """What enters the last linear layer, one row per query.
 
         Raises:
             BadInput: the network has no linear layer.
@@ -121,7 +121,7 @@ class Asker:
         # Torch aligns its own memory; products may round differently elsewhere.
         own_memory = torch.from_numpy(np.array(inputs, dtype=np.float32)).clone()
         batches = torch.split(own_memory, QUERIES)
-        with torch.no_grad(), _one_thread():
+        with torch.no_grad(), one_thread():
             answers: Rows = torch.cat([answer(b) for b in batches]).numpy()
         return answers
 
@@ -217,14 +217,3 @@ def _places(plan: EnsemblePlan, teacher: int, epoch: int) -> torch.Tensor:
     """The places of a shard in the order of an epoch, whether a record is there or not."""
     words = plan.training_seed, "teacher", teacher, "order", epoch
     return torch.from_numpy(order(*words, size=plan.shard_cap))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """More threads share out sums differently, and the last bits would depend on the machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

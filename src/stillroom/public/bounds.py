@@ -48,7 +48,7 @@ class PublicBound:
 def residual_norms(
     hidden: Floats, known: Floats, values: Floats, centre: Floats, ridge: float
 ) -> npt.NDArray[np.float64]:
-    """How far one stand-in's hints are from the auxiliary teacher's, one length a query.
+    """How far one stand-in's hints are from the auxiliary teacher's, one length per query.
 
     Args:
         hidden: the stand-in's hidden layer at the queries.
@@ -99,7 +99,7 @@ def shrunk(means: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float
     noise of a row is many times as long as what it carries.
 
     Args:
-        means: noisy mean residuals, one row a query.
+        means: noisy mean residuals, one row per query.
         noise: standard deviation of a coordinate.
 
     >>> shrunk(np.array([[3.0, 4.0], [0.0, -5.0]]), noise=1.0).round(2).tolist()

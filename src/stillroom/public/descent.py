@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.errors import BadInput
+from stillroom.errors import check_ranges
 from stillroom.public.drift import Drift
 from stillroom.vocabulary import Integers, Sanitised
 
@@ -88,14 +88,7 @@ class Descent:
             "public_share": 0 <= public_share < 1
             and (public_share == 0 or public_gradient is not None),
         }
-        for name, fine in checks.items():
-            if not fine:
-                raise BadInput(
-                    f"{name} is out of range",
-                    where=name,
-                    why="the steps must be fixed before the first draw",
-                    remedy="see the arguments of Descent",
-                )
+        check_ranges("Descent", checks)
         self.weights: Weights = np.array(start, dtype=np.float32)
         self._average = self.weights.astype(np.float64)
         self._velocity = np.zeros(start.shape)

@@ -49,7 +49,7 @@ def class_means(
 def principal(
     noisy: Sanitised[Integers], keep: int, *, records: float, grid: int
 ) -> tuple[Reals, Reals]:
-    """The largest variances of a noisy second moment and their directions, one a column.
+    """The largest variances of a noisy second moment and their directions, one per column.
 
     Args:
         noisy: the triangle of the second moment, in grid units squared.
@@ -60,7 +60,7 @@ def principal(
     moment = matrix_of(noisy.value.reshape(-1)) / (grid * grid * max(records, 1.0))
     variances, directions = np.linalg.eigh(moment)
     first = directions[:, ::-1][:, :keep]
-    # An eigenvector's sign is the library's whim; a run that goes on elsewhere needs the same one.
+    # The sign of an eigenvector is the library's choice; a run must find the same one elsewhere.
     largest = first[np.abs(first).argmax(axis=0), np.arange(keep)]
     return np.maximum(variances[::-1][:keep], LEAST_VARIANCE), first * np.sign(largest)
 

@@ -19,7 +19,7 @@ Reals = npt.NDArray[np.float64]
 
 
 def vote_shares(answers: Sequence[Sanitised[Integers]], *, teachers: int, grid: int) -> Reals:
-    """The noisy mean of the teachers' votes, one row a question; noise takes rows off the simplex.
+    """The noisy mean of the teachers' votes, one row per question, which may leave the simplex.
 
     Args:
         answers: noisy sums of votes in units of 1/grid.
@@ -37,7 +37,7 @@ def posterior(shares: Reals, noise: float, lead: float | None = None) -> Reals:
     sigma it reads softmax(lead * n * count / sigma^2).
 
     Args:
-        shares: noisy vote shares, one row a question.
+        shares: noisy vote shares, one row per question.
         noise: standard deviation of a share.
         lead: between 0 and 1; estimated from the rows themselves when left out.
 

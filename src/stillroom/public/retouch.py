@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.ndimage import map_coordinates
 
 from stillroom.features.basis import Basis, Reals
 from stillroom.randomness import normals, uniforms
@@ -71,19 +72,9 @@ def _bends(seed: int, place: int, count: int, height: int, width: int) -> Reals:
 
 def _looked_up(pictures: Reals, rows: Reals, columns: Reals) -> Reals:
     """The pictures at real places, by the four pixels around each; black outside."""
-    padded = np.pad(pictures, ((0, 0), (1, 1), (1, 1)))
-    tall, wide = padded.shape[1:]
-    rows = np.clip(rows + 1, 0, tall - 1.001)
-    columns = np.clip(columns + 1, 0, wide - 1.001)
-    top, left = rows.astype(np.int64), columns.astype(np.int64)
-    down, across = rows - top, columns - left
-    corner = (np.arange(len(pictures))[:, None, None] * tall + top) * wide + left
-    flat = padded.reshape(-1)
-    above = flat.take(corner) * (1 - across) + flat.take(corner + 1) * across
-    corner += wide
-    below = flat.take(corner) * (1 - across) + flat.take(corner + 1) * across
-    blended: Reals = above * (1 - down) + below * down
-    return blended
+    own = np.broadcast_to(np.arange(len(pictures))[:, None, None], rows.shape)
+    found: Reals = map_coordinates(pictures, [own, rows, columns], order=1, mode="grid-constant")
+    return found
 
 
 def _between(ends: tuple[float, float], share: Reals) -> Reals:

@@ -191,7 +191,7 @@ def _lower_and_find(least: Floats, start: Floats, columns: Floats, weights: Floa
     for begin in range(0, len(least), BLOCK):
         size = min(BLOCK, len(least) - begin)
         dots[:] = 0.0
-        # A line a class: samples side by side make vectors, and each one's sum keeps its order.
+        # One line per class: samples side by side make vectors, and each one's sum keeps its order.
         for c in range(len(weights)):
             line, weight = columns[c, begin : begin + size], weights[c]
             for i in range(size):

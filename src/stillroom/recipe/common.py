@@ -63,7 +63,7 @@ class DataSection(Section):
     @property
     def labelled_share(self) -> Fraction:
         """The share of the public part whose labels are used."""
-        return Fraction(1)
+        return Fraction(0)
 
     @property
     def pair(self) -> Pair:

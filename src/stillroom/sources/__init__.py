@@ -18,6 +18,7 @@ from stillroom.sources.base import (
     PublicSide,
     Request,
     Scores,
+    Setting,
     Source,
     SourceTerms,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "RecipeWithSource",
     "Request",
     "Scores",
+    "Setting",
     "Source",
     "SourceTerms",
 ]

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data import Dataset
+from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.gate import Ledger, Mechanism, Passage
 from stillroom.recipe import Recipe
@@ -149,7 +150,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class PublicSide:
-    """What a source may use of the public part.
+    """What may be used without charge.
 
     Args:
         records: all public records.
@@ -168,20 +169,63 @@ class PublicSide:
     training: Callable[[Dataset], Any] | None = None
 
 
-class Answers(Protocol):
-    """A source that is open: everything it says came through the gate."""
+@dataclass(frozen=True)
+class Setting:
+    """Everything a run is prepared with.
+
+    Args:
+        recipe: the recipe.
+        facts: what is public about the data.
+        parties: whose sealed records.
+        public: what may be used without charge.
+        places: where things are kept.
+        progress: told.
+    """
+
+    recipe: Any
+    facts: Facts
+    parties: Sequence[Party]
+    public: PublicSide
+    places: Places
+    progress: Progress
 
     @property
-    def left(self) -> int | None:
-        """How many scores may still be asked for; None where asking is free."""
+    def engine(self) -> Engine:
+        """Where independent work runs."""
+        return Engine(**self.recipe.engine.model_dump())
+
+    def only_party(self) -> Party:
+        """The one party of a source that cannot join several.
+
+        Raises:
+            BadInput: there are several.
+        """
+        if len(self.parties) != 1:
+            raise BadInput(
+                f"source {self.recipe.source} takes the records of one party, got "
+                f"{len(self.parties)}",
+                where="source",
+                why="it would have to pool what its parties keep apart",
+                remedy="use a source that asks each party",
+            )
+        return self.parties[0]
+
+
+class Answers:
+    """A source that is open: everything it says came through the gate.
+
+    As it stands here it is free to ask and has nothing of its own but scores.
+    """
+
+    left: int | None = None
+    """How many scores may still be asked for; None where asking is free."""
+    network: Any = None
+    """A sanitised module from stored records to logits; None where every answer is charged."""
 
     @property
     def observed(self) -> Observed:
         """What was observed of sanitised things."""
-
-    @property
-    def network(self) -> Any:
-        """A sanitised module from stored records to logits; None where every answer is charged."""
+        return {}
 
     def scores(self, x: Records, groups: Integers | None = None) -> Scores:
         """What it says of public or synthetic records.
@@ -191,9 +235,12 @@ class Answers(Protocol):
             groups: the group of each record, numbered from 0, -1 for none: one answer per group,
                 charged once, where answers are charged.
         """
+        raise NotImplementedError
 
     def hints(self, x: Records, centre: Reals, known: Records, values: Reals) -> Reals:
         """What a student's guided layer shall say of the first records, as far as it is paid for.
+
+        The public hints, where the source has no hidden layer to ask.
 
         Args:
             x: public records.
@@ -201,23 +248,27 @@ class Answers(Protocol):
             known: public records that a teacher's map to hints is fitted on.
             values: the auxiliary teacher's hints at those.
         """
+        return centre
 
     def samples(self, count: int, seed: int) -> Records | None:
         """Records drawn from a sketch, in the units of the data; None where there is none."""
+        return None
 
     def close(self) -> None:
-        """Let go of whatever saw sensitive records; nothing is asked after this."""
+        """Let go of everything that saw sensitive records; nothing is asked after this."""
 
 
-class Prepared(Protocol):
-    """A source whose records were looked at; nothing is paid for yet."""
+@dataclass(frozen=True)
+class Prepared:
+    """A source whose records were looked at; nothing is paid for yet.
 
-    @property
-    def width(self) -> int:
-        """Coordinates of a gradient sum, or of a hint."""
+    Args:
+        width: coordinates of a gradient sum, or of a hint.
+        open: draws what is drawn once; answers from then on.
+    """
 
-    def open(self, passages: Passages, progress: Progress) -> Answers:
-        """Draw what is drawn once, and answer from then on."""
+    width: int
+    open: Callable[[Passages], Answers]
 
 
 @dataclass(frozen=True)
@@ -259,34 +310,9 @@ class Source(Protocol):
             paid: how many answers of the first request were paid for.
         """
 
-    def prepare(
-        self,
-        recipe: Recipe,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: PublicSide,
-        ask: Ask,
-        places: Places,
-        progress: Progress,
-    ) -> Prepared:
+    def prepare(self, setting: Setting, ask: Ask) -> Prepared:
         """Look at the sealed records; refuse what does not fit (K10).
 
         Raises:
             BadInput, NumericalDoubt: something does not fit; nothing is paid for yet.
         """
-
-
-def only(parties: Sequence[Party], source: str) -> Party:
-    """The one party of a source that cannot join several.
-
-    Raises:
-        BadInput: there are several.
-    """
-    if len(parties) != 1:
-        raise BadInput(
-            f"source {source} takes the records of one party, got {len(parties)}",
-            where="source",
-            why="it would have to pool what its parties keep apart",
-            remedy="use a source that asks each party, such as ensemble",
-        )
-    return parties[0]

@@ -15,11 +15,11 @@ from dataclasses import asdict
 from fractions import Fraction
 from functools import partial
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from stillroom.data import PublicPictures
+from stillroom.data import Dataset, PublicPictures
 from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.gate import UNANSWERED, GaussianAnswers, Mechanism, Passage
@@ -28,22 +28,8 @@ from stillroom.private.ensemble import Rows
 from stillroom.public.bounds import shrunk
 from stillroom.public.noisy_votes import posterior, vote_shares
 from stillroom.recipe import Recipe
-from stillroom.sources.base import (
-    Ask,
-    Facts,
-    Observed,
-    Party,
-    Passages,
-    Places,
-    Progress,
-    PublicSide,
-    Reals,
-    Records,
-    Request,
-    Scores,
-    SourceTerms,
-    only,
-)
+from stillroom.sources import base
+from stillroom.sources.base import Facts, Reals, Records, Request, Scores, SourceTerms
 from stillroom.sources.hint_bound import public_bound
 from stillroom.sources.teachers import GRID, HINT_STEPS, HINTS, VOTES, TeachersSection
 from stillroom.sources.trained import feature_knowledge
@@ -76,13 +62,13 @@ class EnsembleSource:
             **({} if section is None else section.misfits(recipe.data.declared_size)),
         }
 
-    def requests(self, recipe: Recipe, facts: Facts, ask: Ask) -> list[Request]:
+    def requests(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Request]:
         """Votes and hints."""
         width = facts.width or (NOMINAL_HINT if ask.hint_shape is None else prod(ask.hint_shape))
         section: TeachersSection = recipe.section("teachers")
         return section.requests(len(facts.classes), width, recipe.data.pair.unit)
 
-    def terms(self, recipe: Recipe, observed: Observed, paid: int) -> SourceTerms:
+    def terms(self, recipe: Recipe, observed: base.Observed, paid: int) -> SourceTerms:
         """What an ensemble says of itself."""
         section: TeachersSection = recipe.section("teachers")
         early = (
@@ -96,68 +82,39 @@ class EnsembleSource:
             warnings=(early,) if paid < section.questions else (),
         )
 
-    def prepare(
-        self,
-        recipe: Recipe,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: PublicSide,
-        ask: Ask,
-        places: Places,
-        progress: Progress,
-    ) -> PreparedEnsemble:
+    def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Train the teachers: what cannot be trained on is found before paying."""
-        from stillroom.sources.trained_linear import feature_map
+        from stillroom.sources.trained_linear import features_of
 
-        party = only(parties, self.name)
+        recipe, party, progress = setting.recipe, setting.only_party(), setting.progress
         section: TeachersSection = recipe.section("teachers")
-        features = feature_map(recipe, facts, party, public, places)
-        features.fit(None, None)
+        features = features_of(setting)
+        features.fit()
         progress.tell("teachers")
         ensemble = Ensemble.train(
             party.data,
-            features.rows,
+            features.map.rows,
             section.ensemble(recipe.data.key),
             engine=HERE,
             on_done=progress.step,
         )
-        return PreparedEnsemble(section, ensemble, features.rows, party.name, public, ask)
+        waiting = [ensemble]  # handed on once: the answers let go of the teachers after the last
+
+        def opened(passages: base.Passages) -> PaidEnsemble:
+            own = passages[party.name]
+            return PaidEnsemble(
+                section,
+                waiting.pop(),
+                own[VOTES],
+                own.get(HINTS),
+                setting.public.labelled,
+                features.map.rows,
+            )
+
+        return base.Prepared(1 if ask.hint_shape is None else prod(ask.hint_shape), opened)
 
 
-class PreparedEnsemble:
-    """Trained teachers that nobody has asked yet.
-
-    Args:
-        section: the numbers.
-        ensemble: the teachers.
-        rows: their features.
-        party: whose they are.
-        public: labelled records for the bound of hints.
-        ask: the shape of a hint.
-    """
-
-    def __init__(
-        self,
-        section: TeachersSection,
-        ensemble: Ensemble,
-        rows: Rows,
-        party: str,
-        public: PublicSide,
-        ask: Ask,
-    ) -> None:
-        self.width = 1 if ask.hint_shape is None else prod(ask.hint_shape)
-        self._made = (section, ensemble, rows, public)
-        self._party = party
-
-    def open(self, passages: Passages, progress: Progress) -> PaidEnsemble:
-        """The teachers behind their passages."""
-        section, ensemble, rows, public = self._made
-        del self._made  # the answers let go of the teachers after the last one
-        own = passages[self._party]
-        return PaidEnsemble(section, ensemble, own[VOTES], own.get(HINTS), public, rows)
-
-
-class PaidEnsemble:
+class PaidEnsemble(base.Answers):
     """Answers of an ensemble through a paid gate, as many as were paid for and in order.
 
     The same question again gets the same answer free (L7). Queries that are no longer paid for are
@@ -173,7 +130,7 @@ class PaidEnsemble:
         ensemble: its teachers.
         votes: the passage of its votes; it may hold fewer answers than planned.
         hints: the passage of its hints, where there are some.
-        public: labelled records for the bound of hints.
+        labelled: public records for the bound of hints.
         rows: the teachers' features; pixels when left out.
         chunk: queries per question.
 
@@ -181,16 +138,13 @@ class PaidEnsemble:
         BadInput: the ensemble or the passages are not those of the section.
     """
 
-    network: ClassVar[Any] = None
-    observed: ClassVar[Observed] = {}
-
     def __init__(
         self,
         section: TeachersSection,
         ensemble: Ensemble,
         votes: Passage,
         hints: Passage | None,
-        public: PublicSide,
+        labelled: Dataset,
         rows: Rows | None = None,
         chunk: int = CHUNK,
     ) -> None:
@@ -204,7 +158,7 @@ class PaidEnsemble:
                 why="answers would be read in units they were not given in",
                 remedy="train `section.ensemble`, and reserve what `section.requests` lists",
             )
-        self._section, self._public, self._chunk = section, public, chunk
+        self._section, self._labelled, self._chunk = section, labelled, chunk
         self._rows = rows
         self._ensemble: Ensemble | None = ensemble
         self._plan = ensemble.plan
@@ -213,9 +167,9 @@ class PaidEnsemble:
         self._given: dict[bytes, list[Sanitised[Integers]]] = {}
 
     @property
-    def left(self) -> int:
+    def left(self) -> int:  # type: ignore[override]
         """How many queries may still be asked, or groups of them."""
-        return self._votes.ahead(self._votes.count)
+        return self._votes.rest
 
     def scores(self, x: Records, groups: Integers | None = None) -> Scores:
         """The logarithms of the classes' probabilities, for as many as are paid for.
@@ -283,7 +237,7 @@ class PaidEnsemble:
                 why="answers would be read in units they were not given in",
                 remedy="take the auxiliary teacher's hints, of the planned width",
             )
-        labelled = self._public.labelled
+        labelled = self._labelled
         bound = public_bound(
             self._plan,
             PublicPictures(labelled.x, "the labelled public part"),
@@ -310,10 +264,6 @@ class PaidEnsemble:
         sums = np.concatenate([np.zeros((0, centre.shape[1])), *(noisy.value for noisy in found)])
         units = bound.units * self._section.count
         return centre[: len(sums)] + shrunk(sums / units, _sigma(passage) / units)
-
-    def samples(self, count: int, seed: int) -> Records | None:
-        """Votes make no records."""
-        return None
 
     def close(self) -> None:
         """Let go of the teachers: what was answered can be read again, nothing else is asked."""

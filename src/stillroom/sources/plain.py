@@ -7,34 +7,22 @@ bounds its answers itself, as a paper may, makes its own requests and asks `teac
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from stillroom.engine import Engine
 from stillroom.errors import BadInput
-from stillroom.gate import Unprotected
+from stillroom.gate import Passage, Unprotected
 from stillroom.recipe import Recipe, Section, Seed
 from stillroom.recipe.section import LARGEST_RATE, MOST_EPOCHS, MOST_PICTURES
-from stillroom.sources.base import (
-    Ask,
-    Facts,
-    Observed,
-    Party,
-    Passages,
-    Places,
-    Progress,
-    PublicSide,
-    Reals,
-    Records,
-    Request,
-    Scores,
-    SourceTerms,
-    only,
-)
+from stillroom.sources import base
+from stillroom.sources.base import Facts, Records, Request, Scores, SourceTerms
 from stillroom.vocabulary import Integers
+
+if TYPE_CHECKING:
+    from stillroom.private.plain import PlainTeacher
 
 OUTPUTS = "outputs"
 OF_PLAIN = {"calls": "checked: each executed call is a row of the ledger"}
@@ -69,32 +57,24 @@ class Plain:
             )
         }
 
-    def requests(self, recipe: Recipe, facts: Facts, ask: Ask) -> list[Request]:
+    def requests(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Request]:
         """All scores at once, unprotected."""
         why = "an ordinary teacher's own scores leave as they are"
         width = max(1, ask.scores) * len(facts.classes)
         return [Request.fixed(OUTPUTS, Unprotected(width, why, recipe.data.pair.unit), 1)]
 
-    def terms(self, recipe: Recipe, observed: Observed, paid: int) -> SourceTerms:
+    def terms(self, recipe: Recipe, observed: base.Observed, paid: int) -> SourceTerms:
         """What it was, and that each call was recorded."""
         return SourceTerms(f"network `{_make(recipe)}`", OF_PLAIN, ())
 
-    def prepare(
-        self,
-        recipe: Recipe,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: PublicSide,
-        ask: Ask,
-        places: Places,
-        progress: Progress,
-    ) -> PlainAnswers:
+    def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Train it, on public and sensitive records."""
         from stillroom.models.augmentation import Views
         from stillroom.models.supervised import SupervisedTraining
         from stillroom.private.plain import train_in_the_clear
 
-        party, part = only(parties, self.name), _section(recipe)
+        recipe, facts, party = setting.recipe, setting.facts, setting.only_party()
+        part = _section(recipe)
 
         def training(data: Any) -> Any:
             return SupervisedTraining(
@@ -110,47 +90,45 @@ class Plain:
                 start_seed=part.start_seed,
             )
 
-        progress.tell("training the teacher in the clear")
+        setting.progress.tell("training the teacher in the clear")
         teacher = train_in_the_clear(
             party.data,
-            public.records,
-            public.training or training,
-            engine=Engine(**recipe.engine.model_dump()),
-            folder=places.private_work / "trained-in-the-clear",
-            on_done=progress.step,
+            setting.public.records,
+            setting.public.training or training,
+            engine=setting.engine,
+            folder=setting.places.private_work / "trained-in-the-clear",
+            on_done=setting.progress.step,
         )
-        return PlainAnswers(teacher, recipe, facts, ask, party.name)
+        return base.Prepared(
+            1, lambda passages: PlainAnswers(teacher, setting, ask, passages[party.name])
+        )
 
 
-class PlainAnswers:
+class PlainAnswers(base.Answers):
     """An ordinary teacher behind its passages.
 
     Args:
         teacher: gives bounded or unprotected values only.
-        recipe: the recipe.
-        facts: what is public about the data.
+        setting: of the recipe.
         ask: how many scores may be asked.
-        party: whose records it saw.
+        passages: those of its party.
     """
 
-    width = 1
-    network: ClassVar[Any] = None
-    observed: ClassVar[Observed] = {}
-
-    def __init__(self, teacher: Any, recipe: Recipe, facts: Facts, ask: Ask, party: str) -> None:
+    def __init__(
+        self,
+        teacher: PlainTeacher,
+        setting: base.Setting,
+        ask: base.Ask,
+        passages: Mapping[str, Passage],
+    ) -> None:
         from stillroom.models import AsPictures
 
-        self.teacher = teacher
-        self._pictures = AsPictures(facts.shape, recipe.features.full_scale)
-        self._records, self._classes, self._party = ask.scores, len(facts.classes), party
-
-    def open(self, passages: Passages, progress: Progress) -> PlainAnswers:
-        """Keep the passages."""
-        self.passages = passages[self._party]
-        return self
+        facts, self.teacher, self.passages = setting.facts, teacher, passages
+        self._pictures = AsPictures(facts.shape, setting.recipe.features.full_scale)
+        self._records, self._classes = ask.scores, len(facts.classes)
 
     @property
-    def left(self) -> int:
+    def left(self) -> int:  # type: ignore[override]
         """All records at once, or none any more."""
         return self._records * self.passages[OUTPUTS].ahead(1)
 
@@ -171,25 +149,16 @@ class PlainAnswers:
         padded[: len(x)] = x
         pictures = self._pictures(torch.from_numpy(padded))
         question = b"outputs " + hashlib.sha256(padded.tobytes()).digest()
-        told = self.passages[OUTPUTS].answer(question, lambda: self._teacher.outputs(pictures))
+        told = self.passages[OUTPUTS].answer(question, lambda: self._open().outputs(pictures))
         values = told.value.reshape(self._records, self._classes) / GRID
         return Scores(values[: len(x)], np.arange(len(x)))
 
-    def hints(self, x: Records, centre: Reals, known: Records, values: Reals) -> Reals:
-        """The public hints: a method that wants the teacher's own asks `teacher`."""
-        return centre
-
-    def samples(self, count: int, seed: int) -> Records | None:
-        """It makes no records."""
-        return None
-
     def close(self) -> None:
         """Let go of the teacher: what was answered can be read again, nothing else is asked."""
-        self.teacher = None
+        del self.teacher
 
-    @property
-    def _teacher(self) -> Any:
-        if self.teacher is None:
+    def _open(self) -> PlainTeacher:
+        if not hasattr(self, "teacher"):
             raise BadInput(
                 "a new question for a teacher that is gone",
                 where="plain",

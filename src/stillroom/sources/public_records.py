@@ -6,34 +6,31 @@ from stillroom.data import Dataset
 from stillroom.data.store import load_parts
 from stillroom.errors import BadInput
 from stillroom.private import overlaps
-from stillroom.sources.base import Party, PublicSide
+from stillroom.sources.base import Setting
 
 
-def named_public_records(
-    source: str, shape: tuple[int, ...], party: Party, public: PublicSide, where: str
-) -> Dataset:
+def named_public_records(setting: Setting, source: str, where: str) -> Dataset:
     """The records of a public data set, by its name.
 
     Args:
+        setting: whose records they must not be, nor tested ones; and what shape they must have.
         source: a known or imported name.
-        shape: that its records must have.
-        party: whose records they must not be.
-        public: has the tested records, where these are public.
         where: the recipe's key.
 
     Raises:
         BadInput: they overlap with sensitive or tested records, or have another shape.
     """
+    shape, tested = setting.facts.shape, setting.public.tested
     parts = load_parts(source, None)
     data = parts.get("all") or parts["train"]
-    if overlaps(party.data, data):
+    if any(overlaps(party.data, data) for party in setting.parties):
         raise BadInput(
             "public and sensitive records overlap",
             where=where,
             why="what is fitted on them would tell about sensitive records, and nobody paid for it",
             remedy="use public records that are not among the sensitive ones",
         )
-    if public.tested is not None and overlaps(public.tested, data):
+    if tested is not None and overlaps(tested, data):
         raise BadInput(
             "public and tested records overlap",
             where=where,

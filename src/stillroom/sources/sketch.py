@@ -8,11 +8,11 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,22 +25,8 @@ from stillroom.private import SketchClip, SketchRecords, sketch_records
 from stillroom.public import Mixture, mixture
 from stillroom.recipe import Exact, Recipe, Section
 from stillroom.recipe.section import MOST_NUMBERS, MOST_PICTURES
-from stillroom.sources.base import (
-    Ask,
-    Facts,
-    Observed,
-    Party,
-    Passages,
-    Places,
-    Progress,
-    PublicSide,
-    Reals,
-    Records,
-    Request,
-    Scores,
-    SourceTerms,
-    only,
-)
+from stillroom.sources import base
+from stillroom.sources.base import Facts, Reals, Request
 from stillroom.sources.noise import least_sigma
 from stillroom.vocabulary import Bounded, Integers, Sanitised, Unit
 
@@ -208,31 +194,31 @@ class DrawnSketch:
     """The recipe's sketch of sealed records: looked at first, drawn through its passages later.
 
     Args:
-        recipe: a recipe that may have a [sketch].
-        facts: what is public about the data.
-        party: whose records.
+        setting: of a recipe that may have a [sketch].
 
     Raises:
         BadInput, NumericalDoubt: a sketch cannot be made of the records.
     """
 
-    def __init__(self, recipe: Recipe, facts: Facts, party: Party) -> None:
+    def __init__(self, setting: base.Setting) -> None:
+        recipe, self._setting = setting.recipe, setting
         self.section: SketchSection | None = recipe.section("sketch")
         self.mixture: Mixture | None = None
-        self._full_scale = np.float32(recipe.features.full_scale)
+        self.full_scale = float(recipe.features.full_scale)
         if self.section is not None:
             self._records = sketch_records(
-                party.data,
-                basis=self.section.basis(facts.shape),
-                full_scale=float(recipe.features.full_scale),
+                setting.only_party().data,
+                basis=self.section.basis(setting.facts.shape),
+                full_scale=self.full_scale,
                 clip=self.section.clip,
             )
 
-    def draw(self, passages: Mapping[str, Passage], progress: Progress) -> None:
+    def draw(self, passages: base.Passages) -> None:
         """Draw it, where the recipe has one."""
         if self.section is not None:
-            progress.tell("sketch")
-            self.mixture = self.section.draw(passages, self._records)
+            self._setting.progress.tell("sketch")
+            own = passages[self._setting.only_party().name]
+            self.mixture = self.section.draw(own, self._records)
 
     def samples(self, count: int, seed: int) -> npt.NDArray[np.float32] | None:
         """Pictures drawn from it, in the units of the records."""
@@ -240,7 +226,7 @@ class DrawnSketch:
             return None
         part = self.section
         pictures, _ = self.mixture.sample(seed, count, sharpen=part.sharpen, warp=part.warp)
-        return pictures * self._full_scale
+        return pictures * np.float32(self.full_scale)
 
     def shown(self, count: int) -> npt.NDArray[np.float32] | None:
         """Some plain samples for the card, class by class."""
@@ -270,13 +256,13 @@ class SketchSource:
             "data.unit: a sketch protects records, not persons": recipe.data.unit == "person",
         }
 
-    def requests(self, recipe: Recipe, facts: Facts, ask: Ask) -> list[Request]:
+    def requests(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Request]:
         """Those of the sketch."""
         return sketch_requests(recipe, facts)
 
-    def terms(self, recipe: Recipe, observed: Observed, paid: int) -> SourceTerms:
+    def terms(self, recipe: Recipe, observed: base.Observed, paid: int) -> base.SourceTerms:
         """Integer sums in a public basis."""
-        return SourceTerms(
+        return base.SourceTerms(
             about="mixture of Gaussians per class",
             assumptions={
                 "integer sums": "checked: each term's norm is compared with its radius in integers"
@@ -284,51 +270,31 @@ class SketchSource:
             knowledge=("the cosine basis, fitted on nothing",),
         )
 
-    def prepare(
-        self,
-        recipe: Recipe,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: PublicSide,
-        ask: Ask,
-        places: Places,
-        progress: Progress,
-    ) -> OpenedSketch:
+    def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Look at the records."""
-        return OpenedSketch(recipe, facts, only(parties, self.name))
+        sketch = DrawnSketch(setting)
+
+        def opened(passages: base.Passages) -> SketchAnswers:
+            sketch.draw(passages)
+            return SketchAnswers(sketch)
+
+        return base.Prepared(1, opened)
 
 
-class OpenedSketch:
+class SketchAnswers(base.Answers):
     """A sketch that answers by the likelihood of its mixture; free once it is drawn."""
 
-    width = 1
-    left = None
-    observed: ClassVar[Observed] = {}
-
-    def __init__(self, recipe: Recipe, facts: Facts, party: Party) -> None:
-        self._recipe, self._facts, self._party = recipe, facts, party
-        self.sketch = DrawnSketch(recipe, facts, party)
-
-    def open(self, passages: Passages, progress: Progress) -> OpenedSketch:
-        """Draw the statistics."""
+    def __init__(self, sketch: DrawnSketch) -> None:
         from stillroom.public.mixture_network import MixtureNetwork
 
-        self.sketch.draw(passages[self._party.name], progress)
-        assert self.sketch.mixture is not None
-        self.network: Any = MixtureNetwork(self.sketch.mixture, self._recipe.features.full_scale)
-        return self
+        assert sketch.mixture is not None
+        self.sketch = sketch
+        self.network = MixtureNetwork(sketch.mixture, sketch.full_scale)
 
-    def scores(self, x: Records, groups: Integers | None = None) -> Scores:
+    def scores(self, x: base.Records, groups: Integers | None = None) -> base.Scores:
         """Log-likelihoods of the classes."""
-        return Scores(self.network.of_records(x), np.arange(len(x)))
+        return base.Scores(self.network.of_records(x), np.arange(len(x)))
 
-    def hints(self, x: Records, centre: Reals, known: Records, values: Reals) -> Reals:
-        """A sketch has no hidden layer: the public hints."""
-        return centre
-
-    def samples(self, count: int, seed: int) -> Records | None:
+    def samples(self, count: int, seed: int) -> base.Records | None:
         """Pictures drawn from the mixture."""
         return self.sketch.samples(count, seed)
-
-    def close(self) -> None:
-        """Nothing is held but what was sanitised, and what `private/` keeps to itself."""

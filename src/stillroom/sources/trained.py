@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from stillroom.features import FEATURES
 from stillroom.gate import Passage
 from stillroom.recipe import Recipe
 from stillroom.release.model import ReleasedModel
-from stillroom.sources.base import (
-    Ask,
-    Facts,
-    Observed,
-    Party,
-    Places,
-    Prepared,
-    Progress,
-    PublicSide,
-    Reals,
-    Records,
-    Request,
-    Scores,
-    SourceTerms,
-    only,
-)
+from stillroom.sources import base
+from stillroom.sources.base import Facts, Observed, Request, SourceTerms
 from stillroom.sources.sketch import FROM_SKETCH, DrawnSketch, sketch_requests
 from stillroom.sources.training import TrainingSection
 from stillroom.vocabulary import Integers
@@ -69,7 +52,7 @@ class Trained:
             and recipe.data.unit == "person",
         }
 
-    def requests(self, recipe: Recipe, facts: Facts, ask: Ask) -> list[Request]:
+    def requests(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Request]:
         """The gradient sums, and the sketch's."""
         training, width = _training(recipe), facts.width or NOMINAL_WIDTH
         unit = recipe.data.pair.unit
@@ -105,65 +88,52 @@ class Trained:
             observed=frozenset({"learnt"}),
         )
 
-    def prepare(
-        self,
-        recipe: Recipe,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: PublicSide,
-        ask: Ask,
-        places: Places,
-        progress: Progress,
-    ) -> Prepared:
+    def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Features or network, and a look at the records."""
-        party = only(parties, self.name)
-        if _training(recipe).linear:
+        if _training(setting.recipe).linear:
             from stillroom.sources.trained_linear import LinearTeacher
 
-            return LinearTeacher(recipe, facts, party, public, places, progress)
+            linear = LinearTeacher(setting)
+            return base.Prepared(linear.width, linear.open)
         from stillroom.sources.trained_network import NetworkTeacher
 
-        return NetworkTeacher(recipe, facts, party, public, places, progress)
+        network = NetworkTeacher(setting)
+        return base.Prepared(network.width, network.open)
 
 
-@dataclass(eq=False)
-class TrainedAnswers:
+class TrainedAnswers(base.Answers):
     """A sanitised model, asked without limit.
 
     Args:
         model: trained through the gate.
-        network: the same as a torch module; None where the model is no torch module.
         sketch: drawn beside it, perhaps.
         learnt: whether the noisy sums can be told from noise alone.
         untaught: the same model trained on public labels alone; None where there are none.
     """
 
-    model: ReleasedModel
-    sketch: DrawnSketch
-    learnt: bool
-    network: Any = None
-    untaught: ReleasedModel | None = None
-    left: ClassVar[int | None] = None
+    def __init__(
+        self,
+        model: ReleasedModel,
+        sketch: DrawnSketch,
+        learnt: bool,
+        untaught: ReleasedModel | None = None,
+    ) -> None:
+        self.model, self.sketch, self.untaught, self._learnt = model, sketch, untaught, learnt
+        self.network = getattr(model, "layers", None)
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> base.Observed:
         """Whether it has learnt."""
-        return {"learnt": self.learnt}
+        return {"learnt": self._learnt}
 
-    def scores(self, x: Records, groups: Integers | None = None) -> Scores:
+    def scores(self, x: base.Records, groups: Integers | None = None) -> base.Scores:
         """The model's logits."""
-        return Scores(self.model.logits(np.array(x)).astype(np.float64), np.arange(len(x)))
+        logits = self.model.logits(np.array(x)).astype(np.float64)
+        return base.Scores(logits, np.arange(len(x)))
 
-    def hints(self, x: Records, centre: Reals, known: Records, values: Reals) -> Reals:
-        """The public hints: a linear layer has no hidden layer, and asking is free anyway."""
-        return centre
-
-    def samples(self, count: int, seed: int) -> npt.NDArray[np.float32] | None:
+    def samples(self, count: int, seed: int) -> base.Records | None:
         """Of the sketch beside it."""
         return self.sketch.samples(count, seed)
-
-    def close(self) -> None:
-        """The model is sanitised: nothing to let go of."""
 
 
 def has_learnt(drift: Any, passage: Passage) -> bool:

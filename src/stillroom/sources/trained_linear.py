@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.data import PublicPictures
-from stillroom.engine import Engine
 from stillroom.features.feature_map import FeatureMap
 from stillroom.private import linear_records, look_at
 from stillroom.public.descent import softmax_gradient
-from stillroom.recipe import Recipe
-from stillroom.release.linear import linear_model
-from stillroom.release.model import ReleasedModel
-from stillroom.sources.base import Facts, Party, Passages, Places, Progress, PublicSide
+from stillroom.release.model import LinearModel, ReleasedModel
+from stillroom.sources.base import Passages, Setting
 from stillroom.sources.public_records import named_public_records
 from stillroom.sources.sketch import FROM_SKETCH, DrawnSketch
 from stillroom.sources.trained import STEPS, TrainedAnswers, fitted_on, has_learnt
@@ -24,79 +22,84 @@ from stillroom.sources.training import PublicHelp, TrainingSection, linear_layer
 from stillroom.vocabulary import Unit
 
 
-def feature_map(
-    recipe: Recipe, facts: Facts, party: Party, public: PublicSide, places: Places
-) -> FeatureMap:
-    """The recipe's features, and the public pictures their directions are fitted on.
+@dataclass(frozen=True)
+class RecipeFeatures:
+    """A recipe's features, and the public pictures their directions are fitted on.
+
+    Args:
+        map: from records to rows.
+        pictures: public ones; None where directions are fitted on a sketch, or not at all.
+        keep: where this run keeps directions, so that it goes on with the same ones.
+    """
+
+    map: FeatureMap
+    pictures: PublicPictures | None
+    keep: Path
+
+    def fit(self, drawn: PublicPictures | None = None) -> None:
+        """Find the directions, on public pictures or on those drawn from a sketch."""
+        self.map.fit(self.pictures or drawn, self.keep)
+
+
+def features_of(setting: Setting) -> RecipeFeatures:
+    """The recipe's features.
 
     Raises:
         BadInput: they do not fit the records; nothing is paid for yet.
     """
+    recipe, facts, public, places = setting.recipe, setting.facts, setting.public, setting.places
     part, sketch = recipe.features, recipe.section("sketch")
-    trunk = None
-    if part.name == "auxiliary":
-        trunk = public.auxiliary[:-1]
     pictures = None
     if part.fitted_on == "public":
         pictures = PublicPictures(public.records.x, fitted_on(recipe))
     elif part.fitted_on not in (None, "sketch"):
-        data = named_public_records(
-            str(part.fitted_on), facts.shape, party, public, "features.fitted_on"
-        )
+        where, source = "features.fitted_on", str(part.fitted_on)
+        data = named_public_records(setting, source, where)
         pictures = PublicPictures(data.x, fitted_on(recipe))
-    return FeatureMap(
+    drawn = 0 if sketch is None else sketch.samples
+    features = FeatureMap(
         part.name,
         facts.shape,
         full_scale=part.full_scale,
         size=part.size,
         components=part.components,
-        engine=Engine(**recipe.engine.model_dump()),
+        engine=setting.engine,
+        auxiliary=public.auxiliary[:-1] if part.name == "auxiliary" else None,
+        fitted_on=drawn if pictures is None else len(pictures.x),
         cache=places.private_work / "features",
-        auxiliary=trunk,
-        pictures=pictures,
-        drawn=0 if sketch is None else sketch.samples,
     )
+    digest = hashlib.sha256(recipe.model_dump_json().encode()).hexdigest()
+    keep = places.checkpoint / f"directions-{digest[:16]}.npz"
+    return RecipeFeatures(features, pictures, keep)
 
 
 class LinearTeacher:
     """A linear layer over features that are fixed, public, or fitted on public pictures.
 
     Args:
-        recipe: a recipe with a [training] of model linear.
-        facts: what is public about the data.
-        party: whose records.
-        public: labelled public records help where there are some.
-        places: where directions and features are kept.
-        progress: told.
+        setting: of a recipe with a [training] of model linear.
 
     Raises:
         BadInput, NumericalDoubt: features or records do not fit; nothing is paid for yet.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        facts: Facts,
-        party: Party,
-        public: PublicSide,
-        places: Places,
-        progress: Progress,
-    ) -> None:
-        self._recipe, self._facts, self._party, self._public = recipe, facts, party, public
-        self._checkpoint = places.checkpoint
-        self._features = feature_map(recipe, facts, party, public, places)
-        self.width = len(facts.classes) * self._features.width
-        progress.tell("features")
-        look_at(party.data, lambda x: self._features.look(x, progress.step))
-        self._sketch = DrawnSketch(recipe, facts, party)
+    def __init__(self, setting: Setting) -> None:
+        self._setting, self._party = setting, setting.only_party()
+        self._classes = len(setting.facts.classes)
+        self._fitted = features_of(setting)
+        self._features = self._fitted.map
+        self.width = self._classes * self._features.width
+        setting.progress.tell("features")
+        look_at(self._party.data, lambda x: self._features.look(x, setting.progress.step))
+        self._sketch = DrawnSketch(setting)
 
-    def open(self, passages: Passages, progress: Progress) -> TrainedAnswers:
+    def open(self, passages: Passages) -> TrainedAnswers:
         """Sketch, directions, training."""
-        own, recipe, sketch = passages[self._party.name], self._recipe, self._sketch
+        recipe, progress = self._setting.recipe, self._setting.progress
         training: TrainingSection = recipe.section("training")
-        sketch.draw(own, progress)
-        self._features.fit(self._to_fit_on(), self._kept)
-        data, gate = recipe.data, own[STEPS]
+        self._sketch.draw(passages)
+        self._fitted.fit(self._to_fit_on())
+        data, gate = recipe.data, passages[self._party.name][STEPS]
         records = linear_records(
             self._party.data, self._features.rows, Unit(data.unit), data.max_records_per_person
         )
@@ -110,28 +113,24 @@ class LinearTeacher:
             lambda step: progress.step(step, gate.count),
             help_ if training.public_share or training.public_epochs else None,
         )
-        model, untaught = self._model(layer.result()), None
+        untaught = None
         if help_ is not None:
             alone = PublicHelp(help_.gradient, help_.steps + training.steps, share=0.0)
-            shape = (len(self._facts.classes), self._features.width)
+            shape = (self._classes, self._features.width)
             weights = linear_layer(training, data.declared_size, *shape, alone).weights
             untaught = self._model(weights)
-        return TrainedAnswers(
-            model=model,
-            sketch=sketch,
-            learnt=has_learnt(layer.drift, gate),
-            network=getattr(model, "layers", None),
-            untaught=untaught,
-        )
+        learnt = has_learnt(layer.drift, gate)
+        return TrainedAnswers(self._model(layer.result()), self._sketch, learnt, untaught)
 
     def _model(self, weights: npt.NDArray[np.float32]) -> ReleasedModel:
-        return linear_model(self._features, weights)
+        """A numpy graph for fixed features, else torch layers."""
+        name, shape = self._features.name, self._setting.facts.shape
+        if self._features.fixed:
+            return LinearModel(weights, name, shape)
+        from stillroom.release.torch_model import TorchModel
 
-    @property
-    def _kept(self) -> Path:
-        """Where this run keeps its directions, so that it goes on with the same ones."""
-        recipe = hashlib.sha256(self._recipe.model_dump_json().encode()).hexdigest()
-        return self._checkpoint / f"directions-{recipe[:16]}.npz"
+        about = f"linear layer over features `{name}`"
+        return TorchModel(self._features.layers(weights), shape, about)
 
     def _to_fit_on(self) -> PublicPictures | None:
         section = self._sketch.section
@@ -139,8 +138,8 @@ class LinearTeacher:
         return None if drawn is None else PublicPictures(drawn, FROM_SKETCH)
 
     def _help(self, training: TrainingSection) -> PublicHelp | None:
-        known = self._public.labelled
+        known = self._setting.public.labelled
         if not len(known):
             return None
-        gradient = softmax_gradient(self._features.rows(known.x), known.y, len(self._facts.classes))
+        gradient = softmax_gradient(self._features.rows(known.x), known.y, self._classes)
         return PublicHelp(gradient, training.public_epochs, training.public_share)

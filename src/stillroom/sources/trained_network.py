@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import nn
@@ -18,10 +16,9 @@ from stillroom.models.training import NetworkTraining
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import network_records
 from stillroom.public import Descent
-from stillroom.recipe import Recipe
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.torch_model import TorchModel
-from stillroom.sources.base import Facts, Party, Passages, Places, Progress, PublicSide
+from stillroom.sources.base import Passages, Setting
 from stillroom.sources.public_records import named_public_records
 from stillroom.sources.sketch import DrawnSketch
 from stillroom.sources.trained import STEPS, TrainedAnswers, has_learnt
@@ -43,32 +40,19 @@ class NetworkTeacher:
     gradients are each record's own, with the recipe's views and clipping.
 
     Args:
-        recipe: a recipe with a [training] of some network.
-        facts: what is public about the data.
-        party: whose records.
-        public: its tested records must not be among the public ones that help.
-        places: a file of weights lies beside the recipe.
-        progress: told.
+        setting: of a recipe with a [training] of some network.
 
     Raises:
         BadInput: the network, its weights, its views or the public records do not fit; nothing is
             paid for yet.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        facts: Facts,
-        party: Party,
-        public: PublicSide,
-        places: Places,
-        progress: Progress,
-    ) -> None:
-        self._part: TrainingSection = recipe.section("training")
-        part = self._part
-        self._recipe, self._facts, self._party = recipe, facts, party
+    def __init__(self, setting: Setting) -> None:
+        recipe, facts, part = setting.recipe, setting.facts, setting.recipe.training
+        self._part: TrainingSection = part
+        self._setting, self._party = setting, setting.only_party()
         self._pictures = AsPictures(facts.shape, recipe.features.full_scale)
-        weights = places.files / part.weights if part.weights else None
+        weights = setting.places.files / part.weights if part.weights else None
         given, classes = self._pictures.given, len(facts.classes)
         self._network = build(part.model, given, classes, seed=part.start_seed, weights=weights)
         check_fits(self._network, given, classes, private_training=True)
@@ -76,31 +60,29 @@ class NetworkTeacher:
         refuse_unexportable(part.model, self._layers, facts.shape, facts.classes)
         self._public = None
         if part.public_source is not None:
-            self._public = self._public_records(part.public_source, public)
+            self._public = self._public_records(part.public_source)
         self._start_publicly()
         self._start = flatten(self._network)
         self.width = len(self._start)
-        progress.tell("looking at the records")
+        setting.progress.tell("looking at the records")
         moved = bool(part.shift or part.mirror)
         self._records = network_records(
-            party.data,
+            self._party.data,
             self._pictures,
             self._network,
             augment=Augment(part.start_seed, part.shift, part.mirror) if moved else None,
             views=part.views,
             ghost=part.ghost,
         )
-        self._sketch = DrawnSketch(recipe, facts, party)
+        self._sketch = DrawnSketch(setting)
 
     @property
     def _layers(self) -> nn.Module:
         return nn.Sequential(self._pictures, self._network)
 
-    def _public_records(self, source: str, public: PublicSide) -> tuple[torch.Tensor, torch.Tensor]:
-        data = named_public_records(
-            source, self._facts.shape, self._party, public, "training.public_source"
-        )
-        if data.classes != self._facts.classes:
+    def _public_records(self, source: str) -> tuple[torch.Tensor, torch.Tensor]:
+        data = named_public_records(self._setting, source, "training.public_source")
+        if data.classes != self._setting.facts.classes:
             raise BadInput(
                 f"{source} has other classes than the sensitive data",
                 where="training.public_source",
@@ -128,17 +110,17 @@ class NetworkTeacher:
         for _ in range(epochs):
             training.learn(*self._public, PUBLIC_START_BATCH)
 
-    def open(self, passages: Passages, progress: Progress) -> TrainedAnswers:
+    def open(self, passages: Passages) -> TrainedAnswers:
         """Opacus clips, the gate samples and draws."""
-        own, part, clip = passages[self._party.name], self._part, self._part.clipping
+        part, clip, progress = self._part, self._part.clipping, self._setting.progress
         assert isinstance(clip, NetworkClip)
-        gate, helped = own[STEPS], self._public is not None
-        self._sketch.draw(own, progress)
+        gate, helped = passages[self._party.name][STEPS], self._public is not None
+        self._sketch.draw(passages)
         self._steps = 0
         layer = Descent(
             self._start,
             unit=clip.unit,
-            divisor=part.divisor(self._recipe.data.declared_size),
+            divisor=part.divisor(self._setting.recipe.data.declared_size),
             learning_rate=part.learning_rate,
             momentum=part.momentum,
             ema=part.ema,
@@ -152,9 +134,8 @@ class NetworkTeacher:
         progress.tell("training")
         descend(gate, layer, clipped_sum, part, lambda step: progress.step(step, gate.count))
         unflatten(self._network, layer.result())
-        model: Any = TorchModel(self._layers.eval(), self._facts.shape, self._about)
-        learnt = has_learnt(layer.drift, gate)
-        return TrainedAnswers(model, self._sketch, learnt, network=self._layers)
+        model = TorchModel(self._layers.eval(), self._setting.facts.shape, self._about)
+        return TrainedAnswers(model, self._sketch, has_learnt(layer.drift, gate))
 
     def _public_gradient(self, weights: Flat) -> Flat:
         assert self._public is not None

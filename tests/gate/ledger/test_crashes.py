@@ -20,7 +20,7 @@ from stillroom.gate.accounting import price
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.ledger import verify
 from stillroom.gate.ledger.budget import fits, share_spent
-from stillroom.gate.ledger.known import KnownLedgers
+from stillroom.gate.ledger.register import Register
 from stillroom.gate.ledger.store import Store
 from stillroom.vocabulary import RECORD, Bounded
 
@@ -90,7 +90,7 @@ def work(path: Path, diary: Diary, votes: NoisyVotes, step: str, passage: int) -
     """Reserve and draw until enough was tried, or dead."""
     doom = Doom(step, passage, diary)
     doom.around(Store, "append", "before a row", "after a row")
-    doom.around(KnownLedgers, "advance", "before the known head", "after the known head")
+    doom.around(Register, "advance", "before the known head", "after the known head")
     doom.around(Ledger, "commit_draw", "before the commit", "after the commit")
     real = Entropy.octets
 

@@ -14,7 +14,7 @@ from stillroom.durable import draft_of, sweep, taking_turns, write_whole
 from stillroom.errors import BadInput, DoesNotVerify, WrongData
 from stillroom.gate import Ledger
 from stillroom.gate.ledger import verify
-from stillroom.gate.ledger.known import KnownLedgers
+from stillroom.gate.ledger.register import Register
 from stillroom.gate.ledger.store import Store
 from stillroom.release.keys import make_keys, public_of, read_private, read_public
 
@@ -175,7 +175,7 @@ def test_a_lock_that_lost_its_name_excludes_nobody(tmp_path, monkeypatch):
 
 def test_a_ledger_that_got_its_name_is_never_taken_away(tmp_path, monkeypatch):
     """The register's last word fails: the ledger may be in use already, and enters itself later."""
-    real = KnownLedgers.entering
+    real = Register.entering
 
     @contextmanager
     def full(*args):
@@ -184,7 +184,7 @@ def test_a_ledger_that_got_its_name_is_never_taken_away(tmp_path, monkeypatch):
             raise BadInput("the register is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(KnownLedgers, "entering", full)
+        patch.setattr(Register, "entering", full)
         with pytest.raises(BadInput, match="full"):
             Ledger.create(tmp_path / "l.sqlite", ids=IDS)
     ledger = Ledger.open(tmp_path / "l.sqlite")

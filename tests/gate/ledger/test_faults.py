@@ -23,7 +23,7 @@ from stillroom.errors import StillroomError
 from stillroom.gate import Budget, Gate, Ledger, NoisyVotes
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.ledger import verify
-from stillroom.gate.ledger.known import KnownLedgers
+from stillroom.gate.ledger.register import Register
 from stillroom.vocabulary import Bounded
 
 pytestmark = pytest.mark.skipif(not SUPPORTED, reason="system calls are traced on Linux, x86-64")
@@ -139,7 +139,7 @@ def check(life: Life, stage: str, code: int) -> None:
         # Nothing is drawn without its row and its block on disk.
         assert drew <= rows["draw"] <= 1
         assert rows["commit"] <= drew
-        seen = KnownLedgers().head(ledger.id)
+        seen = Register().head(ledger.id)
         assert seen is None or ledger.store.contains(seen)
         wanted = {"budget": "budget", "reserve": "block", "draw": "commit"}.get(stage)
         if code == 0 and wanted:

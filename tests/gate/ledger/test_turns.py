@@ -17,7 +17,7 @@ from stillroom.gate import Budget, Gate, Ledger, NoisyVotes
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.ledger import verify
 from stillroom.gate.ledger.blocks import PricedBlock
-from stillroom.gate.ledger.known import KnownLedgers
+from stillroom.gate.ledger.register import Register
 from stillroom.gate.ledger.store import Store
 from stillroom.vocabulary import Bounded
 
@@ -131,7 +131,7 @@ def only_one_went_on(stage: Stage, codes: tuple[int, int], kind: str) -> None:
     assert (rows(winner)[kind], rows(loser)[kind]) == (1, 0)
     ledger = Ledger.open(winner)
     verify(ledger)
-    assert KnownLedgers().head(ledger.id) == ledger.head()
+    assert Register().head(ledger.id) == ledger.head()
     ledger.close()
 
 

@@ -12,7 +12,6 @@ from methods.rona.recipes import BUDGET, recipe_in, weights_of
 from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.methods.base import ModelGuesses
-from stillroom.methods.labelled import labelled_part
 from stillroom.methods.registry import read
 from stillroom.methods.rona import algorithm as rona
 from stillroom.methods.rona import lessons
@@ -21,6 +20,7 @@ from stillroom.methods.rona.lessons import FreeLessons
 from stillroom.methods.rona.public_part import PublicPart
 from stillroom.methods.rona.section import RonaSection
 from stillroom.pipeline.release import load_parts_of, release
+from stillroom.pipeline.run import _labelled
 from stillroom.randomness import normals
 from stillroom.release import verify_bundle
 from stillroom.sources import Scores
@@ -133,7 +133,7 @@ class Teacher:
 
 
 def public_of(recipe, public):
-    return PublicPart(recipe, public, labelled_part(recipe, public))
+    return PublicPart(recipe, public, _labelled(recipe, public))
 
 
 def part_of(folder, **parts):

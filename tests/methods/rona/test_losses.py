@@ -37,7 +37,7 @@ def test_above_the_bound_the_gradient_is_zero_unless_the_divisor_is_detached():
     kept = gradient(5.0, bound=1.0, detached=True, hint=far)
     loss = float(hint_loss(torch.zeros(1, 3), far))
     assert torch.allclose(kept, -far / loss)
-    # Privacy.md 1b, item 2: at most sqrt(2B), and not B.
+    # theory.md#rona-claim, item 2: at most sqrt(2B), and not B.
     assert float(kept.norm()) <= 2**0.5 < float(kept.norm()) * loss
 
 

@@ -230,7 +230,9 @@ def test_the_ceiling_is_for_benchmarks_with_a_public_test(tmp_path, small, purpo
     assert names(made) == RIVALS["trained"] + ["ceiling"] * shown
     assert any("ceiling" in line for line in made["unprotected"]) == shown
     # Where it may not be shown it is not even trained.
-    kept = tmp_path / "home" / "private-work" / "trained-in-the-clear"
+    private = tmp_path / "home" / "private-work"
+    kept = private / "trained-in-the-clear"
+    assert private.stat().st_mode & 0o777 == 0o700
     assert kept.exists() == shown
     assert not shown or kept.stat().st_mode & 0o777 == 0o700
 

@@ -14,7 +14,7 @@ from methods.rona.published_plans import capped, plan_of
 from stillroom.data import digits
 from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import Budget, Gate, Ledger, Unprotected
-from stillroom.gate.ledger import verify
+from stillroom.gate.ledger import draws, verify
 from stillroom.methods.rona import published as rona_published
 from stillroom.methods.rona import published_stage as rona_published_stage
 from stillroom.methods.rona.published import Taught, hint_width, train
@@ -111,8 +111,8 @@ class World:
     def said(self, name):
         """What the gate said for a wish, in order."""
         block, place = self.passages[name].block, list(self.wishes).index(name)
-        kept = self.ledger.committed(block, place)
-        return [self.ledger.answers(stored.draw).tolist() for stored in kept]
+        kept = draws.committed(self.ledger.store, block, place)
+        return [draws.answers(self.ledger.store, stored.draw).tolist() for stored in kept]
 
     @property
     def draws(self):

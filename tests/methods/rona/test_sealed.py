@@ -15,9 +15,7 @@ from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import Gate, Passage
 from stillroom.gate import gate as gate_module
 from stillroom.gate.entropy import SeededEntropy
-from stillroom.methods.labelled import labelled_part
 from stillroom.methods.registry import read
-from stillroom.methods.rona import job
 from stillroom.pipeline import release as pipeline
 from stillroom.pipeline import run as in_memory
 from stillroom.pipeline.release import load_parts_of, release
@@ -25,6 +23,8 @@ from stillroom.private import Ensemble, LinearRecords
 from stillroom.release import verify_bundle
 from stillroom.sources import ensemble as ensemble_source
 from stillroom.sources import trained_linear
+
+labelled = in_memory._labelled
 
 
 def made_again(recipe, output, **watch):
@@ -223,7 +223,7 @@ def student_with(recipe, output, monkeypatch, spoil):
 
     def parts_of(recipe, folder):
         parts = load_parts_of(recipe, folder)
-        wrong = spoil(labelled_part(recipe, parts.public).ids, parts.public.ids)
+        wrong = spoil(labelled(recipe, parts.public).ids, parts.public.ids)
         return replace(parts, public=relabelled(parts.public, wrong))
 
     with monkeypatch.context() as spoilt:
@@ -255,7 +255,7 @@ def test_labels_of_unlabelled_records_are_never_used(
     # Twins: labels that are used do matter, and a public side that takes all of them is caught.
     assert student("all", lambda known, everyone: ~none_wrong(known, everyone)) != honest
 
-    monkeypatch.setattr(job, "labelled_part", lambda recipe, public: public)
+    monkeypatch.setattr(in_memory, "_labelled", lambda recipe, public: public)
     assert student("greedy", none_wrong) != student("greedy and spoilt", unlabelled_wrong)
 
 

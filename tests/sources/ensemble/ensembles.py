@@ -10,7 +10,6 @@ from stillroom.engine import Engine
 from stillroom.gate import Gate, Ledger
 from stillroom.gate.accounting import price
 from stillroom.gate.calibration import smallest_sigma
-from stillroom.sources import PublicSide
 from stillroom.sources.ensemble import PaidEnsemble
 from stillroom.sources.teachers import HINTS, VOTES, TeachersSection
 from stillroom.vocabulary import RECORD, Receipt, Sanitised
@@ -97,16 +96,15 @@ class Noting(PaidEnsemble):
 
     @property
     def hints_left(self):
-        return self._hints.ahead(self._hints.count) if self._hints else 0
+        return self._hints.rest if self._hints else 0
 
 
 class Source(Noting):
     """Behind passages by name, with the public digits at hand."""
 
     def __init__(self, section, ensemble, passages, split, chunk=CHUNK):
-        public = PublicSide(split.public, split.public)
         own = passages[VOTES], passages.get(HINTS)
-        super().__init__(section, ensemble, *own, public, chunk=chunk)
+        super().__init__(section, ensemble, *own, split.public, chunk=chunk)
 
 
 class NoNoise:
@@ -120,6 +118,10 @@ class NoNoise:
 
     def ahead(self, rows):
         return min(rows, self.left)
+
+    @property
+    def rest(self):
+        return self.left
 
     def answer(self, question, ask):
         value = ask().open_bounded()

@@ -44,7 +44,7 @@ def test_the_price_fits_and_is_used(plan, epsilon):
 
 
 def test_the_price_is_that_of_the_mathematics():
-    """privacy.md 1d: Q_h 200, sigma_h 60, Q_d 1800, sigma_d 60 cost epsilon 4.92."""
+    """theory.md#rona-e: Q_h 200, sigma_h 60, Q_d 1800, sigma_d 60 cost epsilon 4.92."""
     squares = Fraction(4 * 200, 60**2), Fraction(2 * 1800, 60**2)
     share = squares[0] / sum(squares)
     plan = TeachersSection.of(count=250, shard_cap=10, hints=200, votes=1800, hint_share=share)
@@ -58,7 +58,7 @@ def test_the_price_is_that_of_the_mathematics():
 
 @pytest.mark.parametrize("plan", [HINTED, GATED])
 def test_half_the_noise_is_caught(plan):
-    """Epsilon 1 is what noise of 3.731 sensitivities costs (privacy.md 0.2)."""
+    """Epsilon 1 is what noise of 3.731 sensitivities costs (theory.md#gaussian-noise)."""
     wanted = wishes(plan, Fraction(374, 100))
     assert 0.95 < cost(wanted) <= 1
     halves = {name: (replace(m, sigma=m.sigma / 2), n) for name, (m, n) in wanted.items()}

@@ -144,6 +144,7 @@ def test_a_lost_answer_stays_lost(split, ensemble, ledger, x):
     passages[VOTES]._begin(25)  # a crash between the row and the answer
     for _ in range(2):
         source = Source(PLAN, ensemble, again(ledger, split), split)
+        assert source.left == 35
         assert np.array_equal(source.scores(x[:25]).values, first)
         assert source.left == 10, "new ones, and then those that wait to be asked for again"
         told = source.scores(x)

@@ -11,8 +11,9 @@ from stillroom.documents import count as whole
 from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import renyi
 from stillroom.gate.accounting import DELTAS, Price, pairs_of, price
-from stillroom.gate.events import Line, lines_to_json
+from stillroom.gate.events import REPEATABLE, Line, lines_from_json, lines_to_json
 from stillroom.gate.ledger.budget import Totals, fits, share_spent, totals_to_json
+from stillroom.gate.ledger.store import Row
 from stillroom.gate.mechanisms import Mechanism, mechanism_from_json
 from stillroom.vocabulary import Budget, Guarantee, Pair, Relation, Unit
 
@@ -74,6 +75,16 @@ def wishes_from_json(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Wish]:
     if len(named) != len(bodies) or wishes_to_json(named) != list(bodies):
         raise ValueError("these are not the wishes of a block")
     return named
+
+
+def lines_of(rows: Iterable[Row]) -> list[Line]:
+    """All that the blocks among these rows charged; no finite price where noise is repeatable."""
+    lines: list[Line] = []
+    for row in rows:
+        if row.kind == "block":
+            repeatable = row.body["noise"] != "os"
+            lines += [(REPEATABLE, 1)] if repeatable else lines_from_json(row.body["events"])
+    return lines
 
 
 class PricedBlock:

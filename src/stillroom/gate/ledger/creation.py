@@ -18,7 +18,7 @@ from pathlib import Path
 from stillroom.durable import sweep, taking_turns
 from stillroom.errors import BadInput
 from stillroom.gate.ledger import members
-from stillroom.gate.ledger.known import KnownLedgers
+from stillroom.gate.ledger.register import Register
 from stillroom.gate.ledger.store import MemoryStore, Store, already_there
 from stillroom.vocabulary import Identities, Unit
 
@@ -78,7 +78,7 @@ def create(path: Path, whose: Identities, purpose: Purpose, unit: Unit) -> None:
             with _key_at(members.key_path(path), path) as key:
                 registering: AbstractContextManager[None] = nullcontext()
                 if purpose is Purpose.RELEASE:
-                    registering = KnownLedgers().entering(opening["ledger"], path, whose)
+                    registering = Register().entering(opening["ledger"], path, whose)
                 Store.create(path, lambda store: _fill(store, opening, key, whose), registering)
     except OSError as error:
         raise BadInput(

@@ -16,14 +16,14 @@ from typing import Any
 from stillroom.errors import BadInput, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
-from stillroom.gate.events import REPEATABLE, Line, lines_from_json
+from stillroom.gate.events import Line
 from stillroom.gate.ledger import creation, draws, members
-from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish, wishes_from_json
+from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish, lines_of, wishes_from_json
 from stillroom.gate.ledger.budget import Spent, Totals, share_spent, totals_from_json
 from stillroom.gate.ledger.creation import FROM_CONTENT, Purpose
-from stillroom.gate.ledger.known import KnownLedgers
 from stillroom.gate.ledger.newest import NewestCopy
 from stillroom.gate.ledger.promises import KINDS, Promises, check_reason
+from stillroom.gate.ledger.register import Register
 from stillroom.gate.ledger.store import Head, Store, broken
 from stillroom.vocabulary import (
     CHANGED_RECORD,
@@ -62,7 +62,7 @@ class Ledger:
             self.ids_from_content: bool = first.body["ids"] == FROM_CONTENT
         except (KeyError, TypeError, ValueError):
             raise broken(store.path, 1, "its opening row cannot be read") from None
-        self._known = KnownLedgers() if self.purpose is Purpose.RELEASE else None
+        self._known = Register() if self.purpose is Purpose.RELEASE else None
         self._newest = NewestCopy(store, self.id, self._known)
 
     @classmethod
@@ -194,7 +194,7 @@ class Ledger:
         told = [p.sealed_ids().ids if isinstance(p, Sealed) else p for p in parts]
         records = [str(i) for ids in told for i in ids]
         # Also for a benchmark: what a release promised to protect is public nowhere in this home.
-        return self.recognises(records) or KnownLedgers().holds(records)
+        return self.recognises(records) or Register().holds(records)
 
     def admit(self, ids: Iterable[str], persons: Iterable[str] | None = None) -> None:
         """Accept a data set that may have gained and lost records since last time (L1).
@@ -301,15 +301,7 @@ class Ledger:
 
     def events(self) -> list[Line]:
         """Everything that was charged so far; nothing of it is finite where noise is repeatable."""
-        return [
-            line
-            for row in self._store.rows("kind = 'block'")
-            for line in (
-                lines_from_json(row.body["events"])
-                if row.body["noise"] == "os"
-                else [(REPEATABLE, 1)]
-            )
-        ]
+        return lines_of(self._store.rows("kind = 'block'"))
 
     def standing(self) -> list[Spent]:
         """Every budget and what it has seen."""
@@ -414,19 +406,3 @@ class Ledger:
         """How many answers of a wish were begun, lost ones included."""
         last = self._store.last("block = ? AND kind = 'draw'", (block,))
         return int(last.body["drawn"].get(str(place), 0)) if last else 0
-
-    def answerable(self, block: int, place: int, wish: Wish) -> int:
-        """How many more rows of a wish may be answered; fewer than are left where it has a cap."""
-        return draws.answerable(self._store, block, place, wish)
-
-    def committed(self, block: int, place: int) -> list[draws.Stored]:
-        """The committed answers of a wish, in order."""
-        return draws.committed(self._store, block, place)
-
-    def known(self, key: str) -> draws.Stored | None:
-        """The first answer that was stored under a key, if any (L7)."""
-        return draws.known(self._store, key)
-
-    def answers(self, draw: int) -> Integers:
-        """The noisy answers of a committed draw."""
-        return draws.answers(self._store, draw)

@@ -59,12 +59,13 @@ def key_path(ledger: Path) -> Path:
 def key_for_new(path: Path) -> bytes:
     """The key of a file that holds nothing yet: the one a crash left there, or a new one.
 
-    Assumes: nobody else makes one there meanwhile.
+    Only its owner can read it. Assumes: nobody else makes one there meanwhile.
     """
     sweep(path)
     key = path.read_bytes() if path.exists() else b""
     if not key:  # an empty file is what a crash leaves; nothing was ever entered under it
-        return _make_key(path)
+        key = os.urandom(32)
+        write_whole(path, key)
     if len(key) != 32:
         raise BadInput(
             "what lies at the place of the key is no key",
@@ -72,21 +73,6 @@ def key_for_new(path: Path) -> bytes:
             why="it may be a file of yours, and is not overwritten",
             remedy="move it away: nothing has been entered under it",
         )
-    return key
-
-
-def _make_key(path: Path) -> bytes:
-    """A new key in a file that only its owner can read, whole or absent."""
-    key = os.urandom(32)
-    try:
-        write_whole(path, key)
-    except OSError as error:
-        raise BadInput(
-            f"the key cannot be written ({error.strerror})",
-            where=str(path),
-            why="without a key the ledger cannot recognise its data",
-            remedy="choose a folder that exists, can be written to and has room",
-        ) from None
     return key
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from stillroom.errors import DoesNotVerify
-from stillroom.gate.ledger.known import KnownLedgers
+from stillroom.gate.ledger.register import Register
 from stillroom.gate.ledger.store import Head, Store
 
 
@@ -24,7 +24,7 @@ class NewestCopy:
         known: the register, for ledgers that it keeps.
     """
 
-    def __init__(self, store: Store, ledger: str, known: KnownLedgers | None) -> None:
+    def __init__(self, store: Store, ledger: str, known: Register | None) -> None:
         self._store = store
         self._ledger = ledger
         self._known = known

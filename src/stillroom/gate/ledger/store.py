@@ -2,7 +2,7 @@
 
 Row n carries the SHA-256 of row n-1 and of itself, so a changed, removed or reordered row breaks
 the chain. This finds accidents and clumsy edits, not a forger who rewrites the whole file: heads
-kept elsewhere (known.py, run folders, certificates) find that.
+kept elsewhere (register.py, run folders, certificates) find that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -106,6 +106,23 @@ def canonical(body: Any) -> str:
 def row_hash(previous: str, seq: int, at: str, kind: str, block: int | None, body: str) -> str:
     """The link of one row to all before it."""
     return hashlib.sha256(canonical([previous, seq, at, kind, block, body]).encode()).hexdigest()
+
+
+def check_links(
+    rows: Iterable[tuple[int, str, str, int | None, str, str]], where: Path | str
+) -> None:
+    """Recompute every link of rows as they are stored, from the first on.
+
+    Raises:
+        DoesNotVerify: a row was changed, removed, added or reordered.
+    """
+    previous = ""
+    for expected, (seq, at, kind, block, body, digest) in enumerate(rows, 1):
+        texts = all(isinstance(text, str) for text in (at, kind, body))
+        linked = texts and row_hash(previous, seq, at, kind, block, body) == digest
+        if seq != expected or not linked:
+            raise broken(where, expected, "the chain of hashes breaks")
+        previous = digest
 
 
 class Store:
@@ -336,15 +353,9 @@ class Store:
         Raises:
             DoesNotVerify: a row was changed, removed, added or reordered.
         """
-        previous, expected = "", 1
         with _explained(self.path):
             query = "SELECT seq, at, kind, block, body, hash FROM rows ORDER BY seq"
-            for seq, at, kind, block, body, digest in self._connect().execute(query):
-                texts = all(isinstance(text, str) for text in (at, kind, body))
-                linked = texts and row_hash(previous, seq, at, kind, block, body) == digest
-                if seq != expected or not linked:
-                    raise broken(self.path, expected, "the chain of hashes breaks")
-                previous, expected = digest, seq + 1
+            check_links(self._connect().execute(query), self.path)
 
 
 class MemoryStore(Store):

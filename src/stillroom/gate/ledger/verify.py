@@ -15,15 +15,15 @@ from stillroom.documents import count, file_content, json_object
 from stillroom.errors import BadInput, DoesNotVerify, NumericalDoubt, UnsupportedEvent, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
-from stillroom.gate.events import REPEATABLE, Line, lines_from_json
+from stillroom.gate.events import lines_from_json
 from stillroom.gate.ledger import members
-from stillroom.gate.ledger.blocks import ALL_PAIRS, wishes_from_json
+from stillroom.gate.ledger.blocks import ALL_PAIRS, lines_of, wishes_from_json
 from stillroom.gate.ledger.budget import fits, totals_from_json
 from stillroom.gate.ledger.creation import GIVEN
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.newest import rolled_back
 from stillroom.gate.ledger.promises import Promises
-from stillroom.gate.ledger.store import Head, Row, broken, canonical, row_hash
+from stillroom.gate.ledger.store import Head, Row, broken, canonical, check_links
 from stillroom.vocabulary import CHANGED_RECORD, RECORD, Budget, Guarantee, Pair
 
 EXPORT_FORMAT = "stillroom ledger export"
@@ -66,13 +66,7 @@ def rows_of_export(document: Mapping[str, Any], where: str) -> list[Row]:
             why="its rows cannot be read with certainty",
             remedy="make it again with `stillroom ledger export`",
         )
-    previous = ""
-    for number, row in enumerate(rows, 1):
-        text = canonical(row.body)
-        digest = row_hash(previous, row.seq, row.at, row.kind, row.block, text)
-        if row.seq != number or digest != row.hash:
-            raise broken(where, number, "the chain of hashes breaks")
-        previous = digest
+    check_links(((r.seq, r.at, r.kind, r.block, canonical(r.body), r.hash) for r in rows), where)
     return rows
 
 
@@ -232,12 +226,7 @@ def reprice(rows: Iterable[Row], pair: Pair, delta: float) -> Guarantee:
     Raises:
         UnsupportedEvent: an event no accountant here knows.
     """
-    lines: list[Line] = []
-    for row in rows:
-        if row.kind == "block":
-            repeatable = row.body["noise"] != "os"
-            lines += [(REPEATABLE, 1)] if repeatable else lines_from_json(row.body["events"])
-    return price(lines, pair).guarantee(delta)
+    return price(lines_of(rows), pair).guarantee(delta)
 
 
 def check(path: Path, *, head: str | None = None, data: str | None = None) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 Claim: teachers stand on disjoint shards, and a teacher's answer is an integer vector of a fixed
 set. One record, one person (when persons share a shard) or one whole teacher, added, removed or
 changed, replaces one teacher's answer by another of the set, so the sum moves by at most the
-diameter D of the set and not its radius (privacy.md 0.1). The sets (E1): integers >= 0 that add up
-to at most `grid`, D = sqrt 2 * grid; integer vectors of a norm of at most floor(C / s), for clip C
+diameter D of the set and not its radius (theory.md#diameter). The sets (E1): integers >= 0 that
+add up to at most `grid`, D = sqrt 2 * grid; integer vectors of a norm of at most floor(C / s), for clip C
 and step s, D = 2 * floor(C / s). Q answers cost mu^2 = Q D^2 / (sigma^2 - 4): a discrete Gaussian
 on the grid is a rounding of the Gaussian of that variance, for sigma above 2 grid units (E3).
 """
@@ -12,18 +12,14 @@ on the grid is a rounding of the Gaussian of that variance, for sigma above 2 gr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
-from stillroom.gate.entropy import Entropy
-from stillroom.gate.events import GaussianEvent, Line
-from stillroom.gate.mechanisms import discrete_gaussian
-from stillroom.gate.mechanisms.base import LARGEST_SQUARE, Mechanism, check_count
-from stillroom.gate.mechanisms.discrete_gaussian import check_fine_sigma
-from stillroom.vocabulary import Integers, Norm, Sensitivity, Unit
+from stillroom.gate.mechanisms.base import LARGEST_SQUARE, check_count
+from stillroom.gate.mechanisms.discrete_gaussian import GaussianVectors
+from stillroom.vocabulary import Norm, Sensitivity, Unit
 
 
 @dataclass(frozen=True)
-class GaussianAnswers(Mechanism):
+class GaussianAnswers(GaussianVectors):
     """Sums of the teachers' integer vectors with Gaussian noise, one row a question.
 
     Guarantee: one record (or person, or entity) for every pair of `unit`; price in the module.
@@ -40,26 +36,13 @@ class GaussianAnswers(Mechanism):
     """
 
     name = "gaussian-answers"
-    sigma: Fraction
-    width: int
     squared_distance: int
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
-        check_count("width", self.width)
         check_count("squared_distance", self.squared_distance, largest=LARGEST_SQUARE)
-        object.__setattr__(self, "sigma", check_fine_sigma(self.sigma))
-
-    @property
-    def coordinates(self) -> int:
-        return self.width
+        super().__post_init__()
 
     @property
     def sensitivity(self) -> Sensitivity:
         return Sensitivity.uniform(Norm.L2_SQUARED, self.squared_distance, self.unit)
-
-    def lines(self, count: int) -> list[Line]:
-        return [(GaussianEvent(self.sigma * self.sigma, self.width, self.sensitivity), count)]
-
-    def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
-        return discrete_gaussian.noisy(entropy, self.sigma, value)

@@ -21,6 +21,13 @@ class Mechanism(ABC):
     """A frozen description of one way through the gate."""
 
     name: ClassVar[str]
+    one_row: ClassVar[bool] = False
+    """Whether each answer is a draw of its own, which no other question may share (L7)."""
+
+    @property
+    def rate(self) -> Fraction:
+        """The share of the units that an answer is computed on; below 1 it is a secret sample."""
+        return Fraction(1)
 
     @property
     @abstractmethod

@@ -7,6 +7,7 @@ is (D^2 / (2 sigma^2))-zCDP: Canonne, Kamath, Steinke 2020, Theorem 14 (the samp
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -16,6 +17,8 @@ import numpy.typing as npt
 from stillroom.documents import LARGEST, exact
 from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy
+from stillroom.gate.events import GaussianEvent, Line
+from stillroom.gate.mechanisms.base import Mechanism, check_count
 from stillroom.gate.sampling import (
     TAIL_BITS,
     WEIGHT_BITS,
@@ -23,7 +26,7 @@ from stillroom.gate.sampling import (
     exp_minus,
     falls_below_exp_minus,
 )
-from stillroom.vocabulary import Integers
+from stillroom.vocabulary import Integers, Norm
 
 LARGEST_TABLE = 10_000
 """Above this sigma the high part comes from a table and the low part is uniform (E2)."""
@@ -145,6 +148,34 @@ def noise(entropy: Entropy, sigma: Fraction, size: int) -> Integers:
 def noisy(entropy: Entropy, sigma: Fraction, value: Integers) -> Integers:
     """The value with discrete Gaussian noise on every integer of it."""
     return value + noise(entropy, sigma, value.size).reshape(value.shape)
+
+
+@dataclass(frozen=True)
+class GaussianVectors(Mechanism):
+    """Rows of integers with Gaussian noise on each; what a unit can move is up to the subclass.
+
+    Where no coordinate moves by more than one the exact discrete law is priced; anywhere else
+    sigma has to exceed 2 (E3).
+    """
+
+    sigma: Fraction
+    width: int
+
+    def __post_init__(self) -> None:
+        check_count("width", self.width)
+        unit_steps = self.sensitivity.norm is Norm.UNIT_STEPS
+        check = check_sigma if unit_steps else check_fine_sigma
+        object.__setattr__(self, "sigma", check(self.sigma))
+
+    @property
+    def coordinates(self) -> int:
+        return self.width
+
+    def lines(self, count: int) -> list[Line]:
+        return [(GaussianEvent(self.sigma * self.sigma, self.width, self.sensitivity), count)]
+
+    def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
+        return noisy(entropy, self.sigma, value)
 
 
 def pmf(sigma: Fraction, radius: int) -> npt.NDArray[np.float64]:

@@ -16,10 +16,10 @@ from fractions import Fraction
 from stillroom.documents import exact
 from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy
-from stillroom.gate.events import GaussianEvent, LaplaceEvent, Line, SampledGaussianEvent
-from stillroom.gate.mechanisms import discrete_gaussian, discrete_laplace
+from stillroom.gate.events import LaplaceEvent, Line, SampledGaussianEvent
+from stillroom.gate.mechanisms import discrete_laplace
 from stillroom.gate.mechanisms.base import LARGEST_SQUARE, Mechanism, check_count
-from stillroom.gate.mechanisms.discrete_gaussian import check_fine_sigma, check_sigma
+from stillroom.gate.mechanisms.discrete_gaussian import GaussianVectors, check_sigma
 from stillroom.vocabulary import Integers, Norm, Pair, Relation, Sensitivity, Unit
 
 
@@ -28,7 +28,7 @@ def _own_units(unit: Unit) -> list[Pair]:
 
 
 @dataclass(frozen=True)
-class NoisyCounts(Mechanism):
+class NoisyCounts(GaussianVectors):
     """Integer counts with Gaussian noise; each unit is counted at most `records` times.
 
     Guarantee: one unit, with all its records in one cell or in many, added, removed or changed.
@@ -44,30 +44,16 @@ class NoisyCounts(Mechanism):
     """
 
     name = "noisy-counts"
-    sigma: Fraction
-    width: int
     records: int = 1
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
-        check_count("width", self.width)
         check_count("records", self.records)
-        check = check_sigma if self.records == 1 else check_fine_sigma
-        object.__setattr__(self, "sigma", check(self.sigma))
-
-    @property
-    def coordinates(self) -> int:
-        return self.width
+        super().__post_init__()
 
     @property
     def sensitivity(self) -> Sensitivity:
         return Sensitivity.of_counts(self.records, self.unit)
-
-    def lines(self, count: int) -> list[Line]:
-        return [(GaussianEvent(self.sigma * self.sigma, self.width, self.sensitivity), count)]
-
-    def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
-        return discrete_gaussian.noisy(entropy, self.sigma, value)
 
 
 @dataclass(frozen=True)
@@ -112,7 +98,7 @@ class LaplaceCounts(Mechanism):
 
 
 @dataclass(frozen=True)
-class GaussianSum(Mechanism):
+class GaussianSum(GaussianVectors):
     """A sum of integer-grid vectors with Gaussian noise, over all units or a Poisson sample.
 
     Guarantee: one unit (record or person), added, removed or changed.
@@ -126,16 +112,14 @@ class GaussianSum(Mechanism):
     """
 
     name = "gaussian-sum"
-    sigma: Fraction
-    width: int
+    one_row = True
     squared_norm: int
     rate: Fraction = Fraction(1)
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
-        check_count("width", self.width)
         check_count("squared_norm", self.squared_norm, largest=LARGEST_SQUARE)
-        object.__setattr__(self, "sigma", check_fine_sigma(self.sigma))
+        super().__post_init__()
         object.__setattr__(self, "rate", exact(self.rate))
         if not 0 < self.rate <= 1:
             raise BadInput(
@@ -146,19 +130,12 @@ class GaussianSum(Mechanism):
             )
 
     @property
-    def coordinates(self) -> int:
-        return self.width
-
-    @property
     def sensitivity(self) -> Sensitivity:
         bounds = {pair: Fraction(self.squared_norm) for pair in _own_units(self.unit)}
         return Sensitivity(Norm.CONTRIBUTION_SQUARED, bounds)
 
     def lines(self, count: int) -> list[Line]:
-        variance = self.sigma * self.sigma
         if self.rate == 1:
-            return [(GaussianEvent(variance, self.width, self.sensitivity), count)]
+            return super().lines(count)
+        variance = self.sigma * self.sigma
         return [(SampledGaussianEvent(self.rate, variance, self.width, self.sensitivity), count)]
-
-    def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
-        return discrete_gaussian.noisy(entropy, self.sigma, value)

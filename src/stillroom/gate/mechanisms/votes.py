@@ -2,8 +2,8 @@
 
 Claim: one record, one person (when persons share a shard) or one whole teacher moves one vote, so
 two counts move by exactly one: Euclidean distance sqrt 2, the diameter of the one-hot votes and
-not their radius (privacy.md 0.1). Q answers cost 2Q unit moves of a discrete Gaussian. Releasing
-the histogram or its argmax costs the same: argmax is post-processing.
+not their radius (theory.md#diameter). Q answers cost 2Q unit moves of a discrete Gaussian. To
+release the histogram or its argmax costs the same: argmax is post-processing.
 
 Claim, confident form (Papernot et al. 2018, Confident-GNMAX): the largest count moves by at most
 one, so a question costs one unit move at `threshold_sigma`; only the questions whose noisy largest
@@ -61,8 +61,8 @@ class _Votes(Mechanism):
     def _noisy(self, entropy: Entropy, value: Integers) -> Integers:
         return discrete_gaussian.noisy(entropy, self.sigma, value)
 
-    def _votes_event(self) -> GaussianEvent:
-        return GaussianEvent(self.sigma * self.sigma, self.classes, self.sensitivity)
+    def lines(self, count: int) -> list[Line]:
+        return [(GaussianEvent(self.sigma * self.sigma, self.classes, self.sensitivity), count)]
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,6 @@ class NoisyVotes(_Votes):
 
     name = "noisy-votes"
 
-    def lines(self, count: int) -> list[Line]:
-        return [(self._votes_event(), count)]
-
     def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
         return self._noisy(entropy, value)
 
@@ -90,9 +87,6 @@ class NoisyArgmax(_Votes):
     """The class with the most noisy votes, the first of equals (GNMAX)."""
 
     name = "noisy-argmax"
-
-    def lines(self, count: int) -> list[Line]:
-        return [(self._votes_event(), count)]
 
     def draw(self, entropy: Entropy, value: Integers, allowance: int) -> Integers:
         winners: Integers = self._noisy(entropy, value).argmax(axis=1)
@@ -140,7 +134,7 @@ class ConfidentVotes(_Votes):
     def lines(self, count: int) -> list[Line]:
         largest = Sensitivity.uniform(Norm.UNIT_STEPS, 1, self.unit)
         test = GaussianEvent(self.threshold_sigma * self.threshold_sigma, 1, largest)
-        return [(test, count), (self._votes_event(), self.capacity(count))]
+        return [(test, count), *super().lines(self.capacity(count))]
 
     def capacity(self, count: int) -> int:
         return min(count, self.most_answers)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from stillroom.data import Dataset
 from stillroom.methods.base import SHOWN_SAMPLES, Job, Plan, Result, Terms
 from stillroom.methods.direct.section import StudentSection
 from stillroom.recipe import Recipe
 from stillroom.release.controls import Claim
-from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Prepared, Progress, PublicSide
+from stillroom.sources import SOURCES, Ask, Facts, Setting
 from stillroom.sources.base import Observed, Passages
 from stillroom.sources.sketch import SketchSection
 from stillroom.sources.trained import TrainedAnswers
 from stillroom.sources.training import TrainingSection
-from stillroom.vocabulary import Sealed
 
 OWN_THEOREM = Claim(None, "none: DP-SGD has its own theorem")
 STUDENT_OF_SKETCH = "a student that saw only samples of the sketch, labelled by the teacher"
@@ -71,50 +68,34 @@ class Direct:
             about = f"network `{recipe.student.model}`, a student of a {about}"
             knowledge = (*knowledge, STUDENT_OF_SKETCH)
         return Terms(
-            about, own.assumptions, knowledge, warnings=own.warnings, observed=own.observed
+            about,
+            own.assumptions,
+            knowledge,
+            warnings=own.warnings,
+            observed=own.observed,
+            samples=SHOWN_SAMPLES if recipe.sketch else 0,
         )
 
-    def prepare(
-        self,
-        recipe: DirectRecipe,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: Dataset,
-        test: Sealed[Dataset] | Dataset,
-        places: Places,
-        progress: Progress,
-    ) -> Job:
+    def prepare(self, setting: Setting) -> Job:
         """The source, and a student that fits."""
+        recipe: DirectRecipe = setting.recipe
         if recipe.student is not None:
             from stillroom.methods.direct.student import refuse_unfit_student
 
-            refuse_unfit_student(recipe, facts)
-        tested = None if isinstance(test, Sealed) else test
-        side = PublicSide(public, public, tested)
-        source = SOURCES[recipe.source]
-        return DirectJob(
-            recipe, source.prepare(recipe, facts, parties, side, Ask(), places, progress)
-        )
+            refuse_unfit_student(recipe, setting.facts)
+        source = SOURCES[recipe.source].prepare(setting, Ask())
 
+        def run(passages: Passages) -> Result:
+            answers = source.open(passages)
+            assert isinstance(answers, TrainedAnswers)
+            model = answers.model
+            if recipe.student is not None:
+                from stillroom.methods.direct.student import taught
 
-class DirectJob:
-    """A prepared training."""
+                model = taught(recipe, answers, setting.progress)
+            return Result(model, answers.observed, samples=answers.sketch.shown(SHOWN_SAMPLES))
 
-    def __init__(self, recipe: DirectRecipe, source: Prepared) -> None:
-        self._recipe, self._source = recipe, source
-        self.width = source.width
-
-    def run(self, passages: Passages, progress: Progress) -> Result:
-        """Sketch, training, and the student where there is one."""
-        answers = self._source.open(passages, progress)
-        assert isinstance(answers, TrainedAnswers)
-        model = answers.model
-        if self._recipe.student is not None:
-            from stillroom.methods.direct.student import taught
-
-            progress.tell("student")
-            model = taught(self._recipe, answers, progress)
-        return Result(model, answers.observed, samples=answers.sketch.shown(SHOWN_SAMPLES))
+        return Job(source.width, run)
 
 
 DIRECT = Direct()

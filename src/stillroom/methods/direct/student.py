@@ -36,6 +36,7 @@ def taught(recipe: DirectRecipe, answers: TrainedAnswers, progress: Progress) ->
 
     Guarantee: sees sanitised things only, so it costs nothing.
     """
+    progress.tell("student")
     part, teacher = recipe.student, answers.model
     assert part is not None
     pictures = answers.samples(part.samples, part.start_seed + 2)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from stillroom.data import Dataset
 from stillroom.methods.base import Job, Plan, Terms
 from stillroom.methods.rona import terms as words
 from stillroom.methods.rona.published_plan import PublishedPlan
 from stillroom.methods.rona.section import PublishedSection, RonaSection
-from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Progress, RecipeWithSource
+from stillroom.sources import SOURCES, Ask, Facts, RecipeWithSource, Setting
 from stillroom.sources.base import Observed
-from stillroom.vocabulary import Sealed
 
 NOMINAL_HINT = 256
 """Numbers of a hint assumed where the networks have not been looked at."""
@@ -87,22 +84,13 @@ class Rona:
         """What source and student say."""
         return words.terms_of(recipe, observed, paid)
 
-    def prepare(
-        self,
-        recipe: RonaRecipe,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: Dataset,
-        test: Sealed[Dataset] | Dataset,
-        places: Places,
-        progress: Progress,
-    ) -> Job:
+    def prepare(self, setting: Setting) -> Job:
         """Networks on public labels, then the source."""
         from stillroom.methods.rona.job import RonaJob
         from stillroom.methods.rona.published_job import PublishedJob
 
-        kind = PublishedJob if recipe.source == "plain" else RonaJob
-        return kind(recipe, facts, parties, public, test, places, progress)
+        job = (PublishedJob if setting.recipe.source == "plain" else RonaJob)(setting)
+        return Job(job.width, job.run)
 
 
 RONA = Rona()

@@ -1,4 +1,4 @@
-"""What RONA claims beside what holds: its epsilons, its formula, and why (privacy.md 1b).
+"""What RONA claims beside what holds: its epsilons, its formula, and why (theory.md#rona-claim).
 
 Nothing here is a certificate. The paper's Theorem 2 has no constants, so the formula it stands for,
 T-fold composition of a Gaussian, is evaluated exactly.

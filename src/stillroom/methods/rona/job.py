@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torch import nn
 
 from stillroom.data import Dataset
-from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.methods.base import SHOWN_SAMPLES, Measured, ModelGuesses, Result
-from stillroom.methods.labelled import labelled_part
 from stillroom.methods.rona.algorithm import Guide, teach
 from stillroom.methods.rona.lessons import FreeLessons, Hinting, PaidLessons
 from stillroom.methods.rona.public_part import PublicPart, blocks_of
 from stillroom.methods.rona.terms import AUXILIARY, UNTAUGHT, shows_ceiling
-from stillroom.private.plain import train_in_the_clear
+from stillroom.private.plain import PlainTeacher, train_in_the_clear
 from stillroom.release.compression import report
 from stillroom.release.controls import BASE
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.model import ReleasedModel
 from stillroom.release.torch_model import TorchModel
-from stillroom.sources import SOURCES, Ask, Facts, Party, Places, Progress, PublicSide
+from stillroom.sources import SOURCES, Ask, Setting
 from stillroom.sources.base import Passages
 from stillroom.sources.ensemble import PaidEnsemble
 from stillroom.sources.plain import PlainSection
 from stillroom.sources.teachers import VOTES
 from stillroom.sources.trained import TrainedAnswers
-from stillroom.vocabulary import Sealed
 
 if TYPE_CHECKING:
     from stillroom.methods.rona import RonaRecipe
@@ -40,31 +38,16 @@ class RonaJob:
     """A student in the open, taught by answers that came through the gate.
 
     Args:
-        recipe: a recipe of method rona.
-        facts: what is public about the data.
-        parties: whose records the teacher saw.
-        public: the public records.
-        test: the tested records, sealed unless they are public.
-        places: where public work is kept.
-        progress: told.
+        setting: of a recipe of method rona.
 
     Raises:
         BadInput: something does not fit the records; nothing is paid for yet.
     """
 
-    def __init__(
-        self,
-        recipe: RonaRecipe,
-        facts: Facts,
-        parties: Sequence[Party],
-        public: Dataset,
-        test: Sealed[Dataset] | Dataset,
-        places: Places,
-        progress: Progress,
-    ) -> None:
-        self.recipe, self.part, self.facts = recipe, recipe.rona, facts
-        self._alone = isinstance(test, Sealed)
-        self.public = PublicPart(recipe, public, labelled_part(recipe, public))
+    def __init__(self, setting: Setting) -> None:
+        self.recipe: RonaRecipe = setting.recipe
+        self.setting, self.part, public = setting, self.recipe.rona, setting.public
+        self.public = PublicPart(self.recipe, public.records, public.labelled)
         self.student = self.public.student()
         # A layer that is not there is found before anything is paid for.
         self.guide: Guide | None = None
@@ -73,33 +56,26 @@ class RonaJob:
             self.guide, self.hint_shape = self.public.guide(self.student)
         self._refuse_misfits()
         layers = nn.Sequential(self.public.pictures, self.student)
-        refuse_unexportable(self.part.student, layers, facts.shape, facts.classes)
-        self.engine = Engine(**recipe.engine.model_dump())
-        progress.tell("training on public records")
-        self.base, self._auxiliary = self.public.train(
-            self.engine, places, auxiliary=self._needs_auxiliary, progress=progress
+        shape, classes = setting.facts.shape, setting.facts.classes
+        refuse_unexportable(self.part.student, layers, shape, classes)
+        setting.progress.tell("training on public records")
+        self.base, self._auxiliary = self.public.train(setting, auxiliary=self._needs_auxiliary)
+        self._ceiling = self._in_the_clear() if shows_ceiling(self.recipe) else None
+        side = replace(public, auxiliary=self._auxiliary, training=self._teacher_training)
+        self.source = SOURCES[self.recipe.source].prepare(
+            replace(setting, public=side), Ask(hint_shape=self.hint_shape or None)
         )
-        self._ceiling: Measured | None = None
-        if shows_ceiling(recipe):
-            progress.tell("training the ceiling in the clear")
-            self._ceiling = train_in_the_clear(
-                parties[0].data,
-                public,
-                lambda data: self.public.training(self.part.student, data, self.part.epochs),
-                engine=self.engine,
-                folder=places.private_work / IN_THE_CLEAR,
-                on_done=progress.step,
-            )
-        side = PublicSide(
-            records=public,
-            labelled=self.public.labelled,
-            tested=None if isinstance(test, Sealed) else test,
-            auxiliary=self._auxiliary,
-            training=self._teacher_training,
-        )
-        ask = Ask(hint_shape=self.hint_shape or None)
-        self.source = SOURCES[recipe.source].prepare(
-            recipe, facts, parties, side, ask, places, progress
+
+    def _in_the_clear(self) -> PlainTeacher:
+        """The ceiling: the student's network, on all labels."""
+        self.setting.progress.tell("training the ceiling in the clear")
+        return train_in_the_clear(
+            self.setting.only_party().data,
+            self.public.data,
+            lambda data: self.public.training(self.part.student, data, self.part.epochs),
+            engine=self.setting.engine,
+            folder=self.setting.places.private_work / IN_THE_CLEAR,
+            on_done=self.setting.progress.step,
         )
 
     @property
@@ -140,9 +116,9 @@ class RonaJob:
         assert self._auxiliary is not None
         return self._auxiliary
 
-    def run(self, passages: Passages, progress: Progress) -> Result:
+    def run(self, passages: Passages) -> Result:
         """Algorithm 1, each answer through the gate."""
-        answers = self.source.open(passages, progress)
+        progress, answers = self.setting.progress, self.source.open(passages)
         hinting = None
         if self.guide is not None:
             hinting = Hinting(self.public, self.auxiliary, self.hint_shape)
@@ -150,8 +126,7 @@ class RonaJob:
             progress.tell("asking the teacher")
             lessons: FreeLessons | PaidLessons = FreeLessons(answers, self.public, hinting)
         else:
-            (own,) = passages.values()
-            paid = own[VOTES].count
+            paid = passages[self.setting.only_party().name][VOTES].count
             lessons = PaidLessons(self.recipe, answers, paid, self.public, hinting)
         progress.tell("student")
         pictures = self.public.pictures
@@ -173,19 +148,20 @@ class RonaJob:
             model,
             answers.observed,
             controls=self.controls(beside),
-            compression=report(teacher, model, self.facts.classes),
+            compression=report(teacher, model, self.setting.facts.classes),
             samples=samples,
         )
 
     def released(self, network: nn.Module, about: str) -> ReleasedModel:
         """A network from pictures to logits, for records as they are stored."""
         layers = nn.Sequential(self.public.pictures, network).eval()
-        return TorchModel(layers, self.facts.shape, about)
+        return TorchModel(layers, self.setting.facts.shape, about)
 
     def controls(self, more: Mapping[str, ReleasedModel]) -> dict[str, Measured]:
         """What the student is compared with, by name: Base, what else there is, the ceiling."""
         models = {BASE: self.released(self.base, "Base"), **more}
+        alone = self.setting.public.tested is None
         found: dict[str, Measured] = {
-            name: ModelGuesses(model, self._alone) for name, model in models.items()
+            name: ModelGuesses(model, alone) for name, model in models.items()
         }
         return found if self._ceiling is None else {**found, "ceiling": self._ceiling}

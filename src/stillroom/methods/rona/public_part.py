@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from stillroom.data import Dataset
-from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.methods.rona.algorithm import Guide
 from stillroom.methods.rona.losses import adaptation, in_shape, matched
@@ -21,7 +20,7 @@ from stillroom.models import AsPictures, build, check_fits
 from stillroom.models.augmentation import Views
 from stillroom.models.supervised import SupervisedTraining, train_all
 from stillroom.randomness import seeded_torch
-from stillroom.sources import Places, Progress
+from stillroom.sources import Setting
 
 if TYPE_CHECKING:
     from stillroom.methods.rona import RonaRecipe
@@ -90,9 +89,7 @@ class PublicPart:
             self._labels = torch.from_numpy(np.array(self.labelled.y))
         return self._labelled_views[epoch % len(self._labelled_views)], self._labels
 
-    def train(
-        self, engine: Engine, places: Places, *, auxiliary: bool, progress: Progress
-    ) -> tuple[nn.Module, nn.Module | None]:
+    def train(self, setting: Setting, *, auxiliary: bool) -> tuple[nn.Module, nn.Module | None]:
         """Base and, where it is needed, the auxiliary teacher; kept as public work.
 
         Base is the student with public labels alone, and as many steps as the student has.
@@ -101,7 +98,12 @@ class PublicPart:
         wanted = [self.training(part.student, self.labelled, part.epochs)]
         if auxiliary:
             wanted.append(self.training(part.auxiliary, self.labelled, part.auxiliary_epochs))
-        base, *others = train_all(wanted, engine=engine, folder=places.work, on_done=progress.step)
+        base, *others = train_all(
+            wanted,
+            engine=setting.engine,
+            folder=setting.places.work,
+            on_done=setting.progress.step,
+        )
         return base, others[0] if others else None
 
     def training(self, model: str, data: Dataset, epochs: int) -> SupervisedTraining:

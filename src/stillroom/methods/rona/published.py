@@ -3,9 +3,9 @@
 literal: Algorithm 2 adds noise to a batch loss. The noise never reaches the gradient, which is a
 function of the teacher's own answers; these leave unprotected and the block's price is infinite.
 
-residual (R3, privacy.md 1c): the difference between student and teacher over a batch is clipped to
-B as one vector, noised, and back-propagated as it comes: grad = J^T e. What follows the gate is
-post-processing, so this is sound for one teacher, with D = 2B.
+residual (R3, theory.md#rona-as-published): the difference between student and teacher over a batch
+is clipped to B as one vector, noised, and back-propagated as it comes: grad = J^T e. What follows
+the gate is post-processing, so this is sound for one teacher, with D = 2B.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from stillroom.methods.rona.public_part import blocks_of
 from stillroom.methods.rona.published import hint_width, train
 from stillroom.methods.rona.terms import AUXILIARY, CALLS, shows_ceiling
 from stillroom.release.compression import report
-from stillroom.sources import Progress
 from stillroom.sources.base import Passages
 from stillroom.sources.plain import PlainAnswers
 
@@ -45,10 +44,10 @@ class PublishedJob(RonaJob):
         """Of a hint."""
         return self._hint_width
 
-    def run(self, passages: Passages, progress: Progress) -> Result:
+    def run(self, passages: Passages) -> Result:
         """Algorithm 1, each call of it through the gate."""
         public, plan, size = self.public, self.recipe.published_plan, len(self.public.x)
-        answers = self.source.open(passages, progress)
+        progress, answers = self.setting.progress, self.source.open(passages)
         assert isinstance(answers, PlainAnswers)
         progress.tell("student")
         taught = train(
@@ -71,7 +70,7 @@ class PublishedJob(RonaJob):
             model,
             {CALLS: taught.calls},
             controls=controls,
-            compression=report(make, model, self.facts.classes),
+            compression=report(make, model, self.setting.facts.classes),
         )
 
     def _untrained(self) -> nn.Module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stillroom.methods.base import Terms
+from stillroom.methods.base import SHOWN_SAMPLES, Terms
 from stillroom.methods.rona.claims import claimed_epsilon, headline_of, verdict_on
 from stillroom.release.controls import BASE, Claim, Control
 from stillroom.sources import SOURCES, Facts
@@ -87,4 +87,5 @@ def terms_of(recipe: RonaRecipe, observed: Observed, paid: int) -> Terms:
         teacher=own.about if recipe.source == "trained" else larger,
         warnings=own.warnings,
         observed=own.observed,
+        samples=SHOWN_SAMPLES if recipe.sketch else 0,
     )

@@ -12,17 +12,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from stillroom.errors import BadInput
+from stillroom.gate import NoisyVotes, check_count
 from stillroom.gate.accounting import DELTAS, price
 from stillroom.gate.calibration import most_answers, smallest_sigma
-from stillroom.gate.mechanisms import NoisyVotes
-from stillroom.gate.mechanisms.base import check_count
-from stillroom.gate.mechanisms.discrete_gaussian import check_sigma
-from stillroom.vocabulary import (
-    RECORD,
-    Guarantee,
-    check_delta,
-    check_epsilon,
-)
+from stillroom.vocabulary import RECORD, Guarantee, check_delta, check_epsilon
 
 CONSENSUS = (0.9, 0.6)
 
@@ -118,19 +111,17 @@ def plan(
     >>> float(plan(queries=200, epsilon=1).sigma)
     74.613
     """
-    check_count("classes", classes, smallest=2)
-    if teachers is not None:
-        check_count("teachers", teachers)
+
+    def votes(noise: Any) -> NoisyVotes:
+        return NoisyVotes(1 if teachers is None else teachers, classes, noise)
+
+    checked = votes(1 if sigma is None else sigma).sigma
+    exact = None if sigma is None else checked
     if queries is not None:
         check_count("queries", queries)
     if epsilon is not None:
         check_epsilon(epsilon)
-    exact = None if sigma is None else check_sigma(sigma)
     at = check_delta(delta if delta is not None else 1e-5)
-
-    def votes(noise: Fraction) -> NoisyVotes:
-        return NoisyVotes(teachers or 1, classes, noise)
-
     if queries is not None and exact is not None:
         count, solved = queries, "epsilon"
     elif queries is not None and epsilon is not None:

@@ -27,7 +27,7 @@ _SCHEMA = (
 _WAIT_SECONDS = 120.0
 
 
-class KnownLedgers:
+class Register:
     """The register in the user's home."""
 
     def __init__(self, folder: Path | None = None) -> None:

@@ -1,0 +1,105 @@
+"""A method of another package goes all the way, without one line of this one changed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from outside.recipes import recipe_for
+from processes import started
+from stillroom.gate import Ledger
+
+PACKAGE = Path(__file__).parent / "package"
+COMMAND = "import sys; from stillroom.cli import main; sys.argv[0] = 'stillroom'; main()"
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "recipe.toml").write_text(recipe_for("labels", "ensemble"))
+    return tmp_path
+
+
+def environment(place):
+    paths = [str(PACKAGE), os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "STILLROOM_HOME": str(place / "home"),
+    }
+
+
+def stillroom(place, *words):
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND, *words],
+        cwd=place,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+    )
+
+
+def said(place, *words):
+    done = stillroom(place, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def rows(place):
+    if not (place / "ledger.sqlite").exists():
+        return 0
+    ledger = Ledger.open(place / "ledger.sqlite", read_only=True)
+    try:
+        return ledger.head().seq
+    finally:
+        ledger.close()
+
+
+def test_lines():
+    code = (PACKAGE / "outside_labels.py").read_text().splitlines()
+    assert len(code) <= 80
+
+
+def test_explained_and_priced(place):
+    told = json.loads(said(place, "recipe", "explain", "recipe.toml", "--json"))
+    keys = {line["key"] for line in told}
+    assert {"labels.student", "teachers.votes"} <= keys
+    assert not any(key.startswith(("rona.", "student.", "published.")) for key in keys)
+    priced = json.loads(said(place, "release", "recipe.toml", "-o", "out", "--dry-run", "--json"))
+    assert 4 < priced["epsilon"] <= 8
+    assert priced["draws"] == {"gaussian-answers": 150}
+
+
+def test_released_after_a_kill_verified_and_shown(place):
+    assert stillroom(place, "release", "recipe.toml", "-o", "out").returncode == 2  # no budget yet
+    said(place, "ledger", "budget", "set", "ledger.sqlite", "--epsilon", "9", "--reason", "a test")
+    before = rows(place)
+    words = ("release", "recipe.toml", "-o", "out")
+    with started(COMMAND, *words, cwd=place, env=environment(place)) as process:
+        limit = time.monotonic() + 120
+        while rows(place) <= before + 2 and process.poll() is None:  # block, draw, commit
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    certificate = json.loads(said(place, *words, "--json"))
+    assert certificate["epsilon"] <= 8
+    report = json.loads(said(place, "verify", "out", "--json"))
+    assert report["reserved"] == report["drawn"] == 150
+    assert "labels" in (place / "out" / "card.html").read_text()
+    said(place, "card", "out", "-o", "card.html")
+    assert (place / "card.html").read_bytes() == (place / "out" / "card.html").read_bytes()
+
+
+def test_without_its_package_the_recipe_is_not_read(place):
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, "recipe", "explain", "recipe.toml"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "there is no method 'labels'" in done.stderr
