@@ -15,7 +15,8 @@ from typing import Any
 
 from measuring import append, result_line, spread
 from releases import OVERALL, of_releases, recipe_text, released
-from stillroom.methods.recipe import Recipe, parse
+from stillroom.methods.registry import parse
+from stillroom.methods.rona import RonaRecipe
 
 PACKAGES = ("stillroom", "numpy", "torch", "onnxruntime")
 UNSEEN = "accuracy on unseen classes 6 and 9"
@@ -79,9 +80,8 @@ def unseen(certificate: dict[str, Any], classes: list[str]) -> float:
     return float(sum(table[at][at] for at in places) / sum(sum(table[at]) for at in places))
 
 
-def line(name: str, recipe: Recipe, runs: list[dict[str, Any]], metric: str) -> dict[str, Any]:
+def line(name: str, recipe: RonaRecipe, runs: list[dict[str, Any]], metric: str) -> dict[str, Any]:
     """A line of the results, every field of the format present."""
-    assert recipe.rona is not None
     hidden = metric == UNSEEN
     figures = [
         unseen(one, recipe.data.sensitive_classes)
@@ -106,7 +106,7 @@ def line(name: str, recipe: Recipe, runs: list[dict[str, Any]], metric: str) -> 
         PACKAGES,
         **of_releases(recipe, runs, name),
         **spread(figures),
-        source=recipe.rona.source,
+        source=recipe.source,
         metric=metric,
         published=TARGETS[name].published,
         setting=TARGETS[name].setting,
@@ -143,6 +143,7 @@ def main(pattern: str = "") -> int:
         if not re.search(pattern, name):
             continue
         recipe = parse(recipe_text(name))
+        assert isinstance(recipe, RonaRecipe)
         runs = [run(name, draw) for draw in range(target.draws)]
         metrics = [OVERALL, *([UNSEEN] if target.least_unseen is not None else [])]
         figures = [line(name, recipe, runs, metric) for metric in metrics]

@@ -1,7 +1,7 @@
 """RONA's Fig. 2 (Wang et al. 2019) from our own runs, in a small setting.
 
-`python benchmarks/rona_figures.py` follows one recipe a point and seed by the road of `stillroom
-release`, each with a ledger of its own (L5), and appends a line a point to
+`python benchmarks/rona_figures.py` follows one recipe per point and seed as `stillroom release`
+does, each with a ledger of its own (L5), and appends one line per point to
 results/rona-figures.jsonl; points that stand there already are left out. It needs MNIST in the data
 home (`make data`). With `--draw` it draws docs/pictures from that file and trains nothing.
 
@@ -50,7 +50,7 @@ SHARED: Parts = {
         "split": "as-given",
         "test_is_public": True,
         "public": "1/6",
-        "public_size": 10_000,
+        "declared_size": 10_000,
     },
     "engine": {"kind": "serial"},
 }
@@ -63,7 +63,6 @@ VOTES = 200
 def as_published(published: Parts | None = None, **numbers: Any) -> Parts:
     """Source plain: hint_epochs, rounds and so on, and the numbers of [published]."""
     rona = {
-        "source": "plain",
         **NETWORKS,
         **LAYERS,
         "hint_epochs": 0,
@@ -78,8 +77,10 @@ def as_published(published: Parts | None = None, **numbers: Any) -> Parts:
     return {
         **SHARED,
         "mode": "as-published",
+        "source": "plain",
         "rona": rona,
-        "published": {"teacher": "mlp", "teacher_epochs": 90, "sigma": 10, **(published or {})},
+        "published": {"sigma": 10, **(published or {})},
+        "plain": {"teacher": "mlp", "epochs": 90},
         "privacy": {"epsilon": 8, "delta": DELTA},
     }
 
@@ -87,7 +88,6 @@ def as_published(published: Parts | None = None, **numbers: Any) -> Parts:
 def certified(votes: int = VOTES, noise: float = NOISE, hints: int = 0, **numbers: Any) -> Parts:
     """RONA-E with epsilon such that votes have this noise, if nothing is spent on hints."""
     rona = {
-        "source": "ensemble",
         **NETWORKS,
         **(LAYERS if hints else {}),
         "rounds": 2,
@@ -104,6 +104,7 @@ def certified(votes: int = VOTES, noise: float = NOISE, hints: int = 0, **number
     epsilon = claimed_epsilon(votes, noise, DELTA, sensitivity=sqrt(2))
     return {
         **SHARED,
+        "source": "ensemble",
         "data": {**SHARED["data"], "labelled": "1/20"},
         "features": {"name": "edges"},
         "rona": rona,
@@ -212,7 +213,7 @@ def line(point: Point, runs: list[Parts]) -> Parts:
         PACKAGES,
         dataset=DATA,
         method="rona",
-        source=recipe["rona"]["source"],
+        source=recipe["source"],
         mode=recipe.get("mode", "certified"),
         unit="record",
         epsilon=max((one["headline"]["epsilon"] for one in runs), key=float_of),

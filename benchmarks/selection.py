@@ -10,8 +10,8 @@ a missed target ends 1, and so do two ways that pick different samples.
   and 6,000 samples; its time at 48,000 is EXTRAPOLATED from the larger of them by that growth, and
   so is its largest table (samples * picks numbers). What the two sizes measured say about the
   growth is printed beside it.
-- numpy: the running minimum of ours with a product of numpy a pick, run in full at 48,000: what is
-  left of the ratio when the peer knows that trick.
+- numpy: the running minimum of ours with one product of numpy per pick, run in full at 48,000:
+  what is left of the ratio when the peer knows that trick.
 
 Every run has its own process and one thread. Seconds are of the processor, so that other work on
 the machine counts little; peak MB is that of the process, most of it libraries.
@@ -161,7 +161,7 @@ def main() -> int:
 
     seconds = {n: [one["seconds"] for one in runs] for n, runs in ours.items()}
     peaks = {n: max(one["peak_mb"] for one in runs) for n, runs in ours.items()}
-    # The probabilities given, floored, turned over, and their logarithms; two numbers a sample.
+    # The probabilities given, floored, turned over, and their logarithms; two numbers per sample.
     arrays = megabytes(largest * (4 * CLASSES + 2))
     table, square = megabytes(largest * largest // PART), megabytes(largest * largest)
     beside = {n: ("naive, measured", one["seconds"]) for n, one in slow.items()}

@@ -88,11 +88,15 @@ class Passage:
         As many as it had before, where it is replayed; else as many as are left. None where the
         mechanism has a cap on answers and may give no more.
         """
-        if self._waiting:
-            return min(rows, self._waiting[0].rows)
+        return min(rows, self._waiting[0].rows if self._waiting else self.rest)
+
+    @property
+    def rest(self) -> int:
+        """How many rows this run can still be given: old ones to be replayed, and new ones."""
         wish = (self.mechanism, self.count)
         answerable = draws.answerable(self._ledger.store, self.block, self._place, wish)
-        return min(rows, self.left) if answerable > 0 else 0
+        new = self.left if answerable > 0 else 0
+        return new + sum(stored.rows for stored in self._waiting)
 
     def knows(self, question: bytes) -> bool:
         """Whether the question was answered already, so that to ask it now draws nothing."""

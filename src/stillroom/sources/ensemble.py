@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from fractions import Fraction
 from functools import partial
 from math import prod
 from typing import ClassVar
@@ -21,7 +22,7 @@ import numpy as np
 from stillroom.data import Dataset, PublicPictures
 from stillroom.engine import Engine
 from stillroom.errors import BadInput
-from stillroom.gate import UNANSWERED, GaussianAnswers, Passage
+from stillroom.gate import UNANSWERED, GaussianAnswers, Mechanism, Passage
 from stillroom.private import Ensemble, Hints
 from stillroom.private.ensemble import Rows
 from stillroom.public.bounds import shrunk
@@ -132,6 +133,9 @@ class PaidEnsemble(base.Answers):
         labelled: public records for the bound of hints.
         rows: the teachers' features; pixels when left out.
         chunk: queries per question.
+
+    Raises:
+        BadInput: the ensemble or the passages are not those of the section.
     """
 
     def __init__(
@@ -144,10 +148,20 @@ class PaidEnsemble(base.Answers):
         rows: Rows | None = None,
         chunk: int = CHUNK,
     ) -> None:
+        width = 1 if hints is None else hints.mechanism.coordinates
+        planned = [_kind(r.at(Fraction(1))) for r in section.requests(ensemble.classes, width)]
+        given = [_kind(passage.mechanism) for passage in (votes, hints) if passage is not None]
+        if ensemble.plan != section.ensemble(ensemble.plan.key) or given != planned:
+            raise BadInput(
+                "the teachers or the passages are not those of the section",
+                where="ensemble",
+                why="answers would be read in units they were not given in",
+                remedy="train `section.ensemble`, and reserve what `section.requests` lists",
+            )
         self._section, self._labelled, self._chunk = section, labelled, chunk
         self._rows = rows
         self._ensemble: Ensemble | None = ensemble
-        self._plan = asdict(ensemble.plan)
+        self._plan = ensemble.plan
         self._classes = ensemble.classes
         self._votes, self._hints = votes, hints
         self._given: dict[bytes, list[Sanitised[Integers]]] = {}
@@ -155,7 +169,7 @@ class PaidEnsemble(base.Answers):
     @property
     def left(self) -> int:  # type: ignore[override]
         """How many queries may still be asked, or groups of them."""
-        return self._votes.ahead(self._votes.count)
+        return self._votes.rest
 
     def scores(self, x: Records, groups: Integers | None = None) -> Scores:
         """The logarithms of the classes' probabilities, for as many as are paid for.
@@ -225,7 +239,7 @@ class PaidEnsemble(base.Answers):
             )
         labelled = self._labelled
         bound = public_bound(
-            self._teachers.plan,
+            self._plan,
             PublicPictures(labelled.x, "the labelled public part"),
             labelled.y,
             x,
@@ -280,7 +294,8 @@ class PaidEnsemble(base.Answers):
         found: list[Sanitised[Integers]] = []
         for first in range(0, size, self._chunk):
             wanted = min(self._chunk, size - first)
-            rows = passage.ahead(wanted)
+            known = passage.knows(question(slice(first, first + wanted)))
+            rows = wanted if known else passage.ahead(wanted)
             part = slice(first, first + rows)
             if rows:
                 found.append(passage.answer(question(part), partial(bounded, part)))
@@ -306,12 +321,16 @@ class PaidEnsemble(base.Answers):
     def _question(self, kind: str, *arrays: Records) -> bytes:
         """A digest of all that an answer depends on, beside the records and the recipe."""
         numbers = {"grid": GRID, "temperature": self._section.temperature}
-        head = json.dumps([kind, numbers, self._plan], sort_keys=True)
+        head = json.dumps([kind, numbers, asdict(self._plan)], sort_keys=True)
         digest = hashlib.sha256(head.encode())
         for array in arrays:
             digest.update(f"\n{array.dtype.str}{array.shape}\n".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.digest()
+
+
+def _kind(mechanism: Mechanism) -> tuple[type[Mechanism], int]:
+    return type(mechanism), mechanism.coordinates
 
 
 def _sigma(passage: Passage) -> float:

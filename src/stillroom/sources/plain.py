@@ -149,13 +149,23 @@ class PlainAnswers(base.Answers):
         padded[: len(x)] = x
         pictures = self._pictures(torch.from_numpy(padded))
         question = b"outputs " + hashlib.sha256(padded.tobytes()).digest()
-        told = self.passages[OUTPUTS].answer(question, lambda: self.teacher.outputs(pictures))
+        told = self.passages[OUTPUTS].answer(question, lambda: self._open().outputs(pictures))
         values = told.value.reshape(self._records, self._classes) / GRID
         return Scores(values[: len(x)], np.arange(len(x)))
 
     def close(self) -> None:
-        """Let go of the teacher."""
+        """Let go of the teacher: what was answered can be read again, nothing else is asked."""
         del self.teacher
+
+    def _open(self) -> PlainTeacher:
+        if not hasattr(self, "teacher"):
+            raise BadInput(
+                "a new question for a teacher that is gone",
+                where="plain",
+                why="the source was closed after its last answer",
+                remedy="ask all questions before `close`",
+            )
+        return self.teacher
 
 
 def _section(recipe: Recipe) -> PlainSection:

@@ -8,23 +8,25 @@ import torch
 from torch import nn
 
 from methods.pictures import SKETCH, charged
-from methods.rona_recipes import BUDGET, recipe_in, weights_of
-from stillroom.data import Dataset, Split
+from methods.rona.recipes import BUDGET, recipe_in, weights_of
+from stillroom.data import Dataset
 from stillroom.errors import BadInput
-from stillroom.methods.outcome import guesser
-from stillroom.methods.recipe import read
-from stillroom.methods.recipe_parts import RonaPart
-from stillroom.methods.road import release
+from stillroom.methods.base import ModelGuesses
+from stillroom.methods.registry import read
 from stillroom.methods.rona import algorithm as rona
-from stillroom.methods.rona import from_teacher as rona_from_teacher
+from stillroom.methods.rona import lessons
 from stillroom.methods.rona.algorithm import Guide, probabilities, teach
-from stillroom.methods.rona.from_teacher import FreeAnswers, FromTeacher
-from stillroom.methods.rona.public_side import PublicSide
+from stillroom.methods.rona.lessons import FreeLessons
+from stillroom.methods.rona.public_part import PublicPart
+from stillroom.methods.rona.section import RonaSection
+from stillroom.pipeline.release import load_parts_of, release
+from stillroom.pipeline.run import _labelled
 from stillroom.randomness import normals
 from stillroom.release import verify_bundle
+from stillroom.sources import Scores
 
 X = torch.from_numpy(normals(1, "x", size=(30, 4))).float()
-NUMBERS = RonaPart(
+NUMBERS = RonaSection(
     hint_epochs=2, rounds=3, self_epochs=2, distillation_epochs=2, batch=10, self_batch=10
 )
 
@@ -95,42 +97,58 @@ def test_scores_are_divided_by_half_their_spread():
     scores, guess = X[:, :3] * 40 + 7, X[:, 1:]
     centred = scores - scores.mean(1, keepdim=True)
     wanted = rona.by_logits(float(centred.std()) / 2)(guess, scores)
-    assert torch.allclose(rona._loss(RonaPart(), scores)(guess, scores), wanted)
-    given = rona._loss(RonaPart(temperature=3.0), scores)(guess, scores)
+    assert torch.allclose(rona._loss(RonaSection(), scores)(guess, scores), wanted)
+    given = rona._loss(RonaSection(temperature=3.0), scores)(guess, scores)
     assert torch.allclose(given, rona.by_logits(3.0)(guess, scores))
-    soft = rona._loss(RonaPart(loss="softened", temperature=3.0), scores)(guess, scores)
+    soft = rona._loss(RonaSection(loss="softened", temperature=3.0), scores)(guess, scores)
     assert torch.allclose(soft, rona.softened(3.0)(guess, scores))
 
 
 def test_no_scores_have_no_spread():
     """Torch would warn, and every warning is an error here."""
-    rona._loss(RonaPart(), torch.zeros(0, 3))
+    rona._loss(RonaSection(), torch.zeros(0, 3))
 
 
 # -- a teacher that may be asked without limit ----------------------------------------------
 
 
 class Teacher:
-    """Logits that tell which picture they are of."""
+    """Logits that tell which picture they are of, and a sketch that may have samples."""
 
-    def __init__(self):
-        self.calls = []
+    left = None
+
+    def __init__(self, drawn=None):
+        self.calls, self.drawn, self.wanted = [], drawn, []
 
     def logits(self, x):
         self.calls.append(len(x))
         return x.reshape(len(x), -1)[:, :10].astype(np.float32)
 
+    def scores(self, x, groups=None):
+        return Scores(self.logits(x).astype(np.float64), np.arange(len(x)))
 
-def side_of(folder, **parts):
+    def samples(self, count, seed):
+        self.wanted.append(count)
+        return self.drawn
+
+
+def public_of(recipe, public):
+    return PublicPart(recipe, public, _labelled(recipe, public))
+
+
+def part_of(folder, **parts):
     recipe = read(recipe_in(folder, **parts))[0]
-    return PublicSide(recipe, recipe.split(folder))
+    return public_of(recipe, load_parts_of(recipe, folder).public)
 
 
-def test_every_view_is_asked_once_and_extras_are_in_every_epoch(tmp_path):
-    public = side_of(tmp_path, rona="views = 3\nshift = 0.2\ndistillation_epochs = 2\n")
+def test_every_view_is_asked_once_and_extras_are_in_every_epoch(tmp_path, monkeypatch):
+    public = part_of(
+        tmp_path, rona="views = 3\nshift = 0.2\ndistillation_epochs = 2\ncomposites = 5\n"
+    )
     teacher, size = Teacher(), len(public.x)
     extras = np.array(public.x[:5]) + 1
-    answers = FreeAnswers(teacher.logits, public, extras)
+    monkeypatch.setattr(lessons, "composites", lambda x, count, seed: extras[:count])
+    answers = FreeLessons(teacher, public, None)
     seen = []
     for number, epoch in ((0, 0), (0, 1), (1, 0), (1, 1)):
         x, scores = answers.answers(number, epoch, None)
@@ -146,33 +164,34 @@ def test_every_view_is_asked_once_and_extras_are_in_every_epoch(tmp_path):
 
 
 @pytest.mark.parametrize(("full_scale", "kind"), [(1.0, np.float32), (255, np.uint8)])
-def test_samples_are_rounded_for_whole_pictures_only(tmp_path, monkeypatch, full_scale, kind):
-    recipe = recipe_in(tmp_path, rona="samples = 4\n")
-    recipe.write_text(recipe.read_text() + SKETCH)
-    numbers = read(recipe)[0]
-    given = numbers.split(tmp_path)
-    parts = [
-        Dataset((part.x / 16 * full_scale).astype(kind), part.y, part.classes, ids=part.ids)
-        for part in (given.public, given.sensitive, given.test)
-    ]
+def test_samples_are_rounded_for_whole_pictures_only(tmp_path, full_scale, kind):
+    file = recipe_in(tmp_path, rona="samples = 4\n")
+    file.write_text(file.read_text() + SKETCH)
+    recipe = read(file)[0]
+    part = load_parts_of(recipe, tmp_path).public
+    scaled = (part.x / 16 * full_scale).astype(kind)
+    public = public_of(recipe, Dataset(scaled, part.y, part.classes, ids=part.ids))
     drawn = normals(1, "samples", size=(4, 8, 8)).astype(np.float32) % 1 * full_scale
-    monkeypatch.setattr(rona_from_teacher, "raw_samples", lambda *some: drawn)
-    way = FromTeacher(numbers, Split(*parts), tmp_path)
-    made = way._extras(object())
+    teacher = Teacher(drawn)
+    x, _ = FreeLessons(teacher, public, None).answers(0, 0, None)
+    made = x[len(public.x) :].numpy()
+    assert teacher.wanted == [4]
+    assert len(made) == 4
     assert made.dtype == kind
     assert np.abs(made - drawn.astype(np.float64)).max() <= (0 if kind == np.float32 else 0.5)
     assert len(np.unique(made)) > 20
 
 
 def test_guesses_on_sensitive_records_are_made_alone(tmp_path):
-    data = read(recipe_in(tmp_path))[0].split(tmp_path).test
+    data = load_parts_of(read(recipe_in(tmp_path))[0], tmp_path).test
     together, alone = Teacher(), Teacher()
-    one, other = guesser(together, alone=False)(data), guesser(alone, alone=True)(data)
+    one = ModelGuesses(together, alone=False).guesses(data)
+    other = ModelGuesses(alone, alone=True).guesses(data)
     assert np.array_equal(one, other)
     assert one.dtype == np.int64
     assert together.calls == [len(data)]
     assert alone.calls == [1] * len(data)
-    assert len(guesser(together, alone=False)(data.select([]))) == 0
+    assert len(ModelGuesses(together, alone=False).guesses(data.select([]))) == 0
 
 
 # -- networks whose norms are over the batch ------------------------------------------------
@@ -189,7 +208,7 @@ def test_a_network_that_mixes_records_is_for_students_of_public_pictures(tmp_pat
     folder.mkdir()
     direct = folder / "recipe.toml"
     direct.write_text(
-        '[data]\nsource = "digits"\npublic_size = 1440\ntest_is_public = true\n'
+        '[data]\nsource = "digits"\ndeclared_size = 1440\ntest_is_public = true\n'
         '[features]\nfull_scale = 16\n[training]\nmodel = "mobile-10k"\nsteps = 2\nclip = 1\n'
         "[privacy]\nepsilon = 2\n"
     )

@@ -9,23 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from methods.rona_recipes import certificate_of, recipe_in
+from methods.rona.recipes import certificate_of, recipe_in
 from stillroom.cli import run
 from stillroom.gate import Budget, Ledger
-from stillroom.methods.recipe import read
+from stillroom.methods.registry import read
+from stillroom.pipeline.release import load_parts_of
 from stillroom.release import verify_bundle
 
 STILLROOM = Path(sys.executable).parent / "stillroom"
 
 PAPER = """method = "rona"
 mode = "as-published"
+source = "plain"
 purpose = "benchmark"
 [data]
 source = "cifar10"
-public_size = 10000
+declared_size = 10000
 public = "4/5"
 [rona]
-source = "plain"
 student = "conv-small"
 auxiliary = "conv-middle"
 hint_epochs = 40
@@ -36,7 +37,7 @@ self_epochs = 8
 distillation_epochs = 8
 batch = 512
 learning_rate = 1e-3
-[published]
+[plain]
 teacher = "conv-middle"
 [privacy]
 epsilon = 8
@@ -55,8 +56,8 @@ def planned(recipe, capsys, *more):
 def test_a_release_from_the_command_line(tmp_path):
     """The installed command, with the least noise, the exporter and the speeds as they are."""
     recipe = recipe_in(tmp_path)
-    split = read(recipe)[0].split(tmp_path)
-    ledger = Ledger.create(tmp_path / "ledger.sqlite", ids=split.sensitive.ids, purpose="benchmark")
+    parts = load_parts_of(read(recipe)[0], tmp_path)
+    ledger = Ledger.create(tmp_path / "ledger.sqlite", parts.sensitive, purpose="benchmark")
     ledger.set_budget(Budget(3.0, 1e-5), reason="a test")
     ledger.close()
     done = subprocess.run(
@@ -90,7 +91,7 @@ def test_a_release_from_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "draws"),
     [
-        ("dp-trained", {"gaussian-sum": 6}),
+        ("trained", {"gaussian-sum": 6}),
         ("ensemble", {"gaussian-answers": 60}),
         ("hinted", {"gaussian-answers": 90}),
     ],
@@ -106,7 +107,7 @@ def test_dry_runs_say_what_will_be_drawn(tmp_path, quick, capsys, kind, draws):
         assert word in said
     # Noisy tables of the student and its controls are in it.
     charged = json.loads(planned(recipe_in(tmp_path, kind, public="false"), capsys, "--json"))
-    assert charged["draws"]["noisy-counts"] == (4 if kind == "dp-trained" else 3)
+    assert charged["draws"]["noisy-counts"] == (4 if kind == "trained" else 3)
     assert charged["epsilon"] > facts["epsilon"]
 
 
@@ -128,7 +129,9 @@ def test_the_residual_reading_has_a_price(tmp_path, capsys):
     """Twice the sensitivity, and every call: dearer than the formula's 38.7, but finite."""
     recipe = tmp_path / "paper.toml"
     text = PAPER.replace("[rona]", "test_is_public = true\n[rona]")
-    recipe.write_text(text.replace("[privacy]", "reading = 'residual'\nsigma = 400\n[privacy]"))
+    recipe.write_text(
+        text.replace("[privacy]", "[published]\nreading = 'residual'\nsigma = 400\n[privacy]")
+    )
     facts = json.loads(planned(recipe, capsys, "--json"))
     assert 0 < facts["epsilon"] < 8
     assert list(facts["draws"].values()) == [3200]

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from methods.rona_recipes import BUDGET, Phase, drawn, recipe_in, weights_of
-from stillroom.data import Dataset, Split
+from methods.rona.recipes import BUDGET, Phase, drawn, recipe_in, weights_of
+from sources.ensemble.ensembles import Noting
+from stillroom.data import Dataset
 from stillroom.errors import BadInput, StillroomError
-from stillroom.gate import Gate, door
+from stillroom.gate import Gate, Passage
+from stillroom.gate import gate as gate_module
 from stillroom.gate.entropy import SeededEntropy
-from stillroom.methods import learners, road
-from stillroom.methods.recipe import Recipe, read
-from stillroom.methods.road import release
-from stillroom.methods.rona import from_ensemble as rona_from_ensemble
-from stillroom.methods.rona import public_side as rona_public
-from stillroom.methods.rona import road as rona_road
+from stillroom.methods.registry import read
+from stillroom.pipeline import release as pipeline
+from stillroom.pipeline import run as in_memory
+from stillroom.pipeline.release import load_parts_of, release
 from stillroom.private import Ensemble, LinearRecords
 from stillroom.release import verify_bundle
+from stillroom.sources import ensemble as ensemble_source
+from stillroom.sources import trained_linear
+
+labelled = in_memory._labelled
 
 
 def made_again(recipe, output, **watch):
@@ -45,21 +50,29 @@ def poison_teachers(ensemble):
 @pytest.fixture
 def splits(monkeypatch):
     """The records of each run."""
-    honest, seen = Recipe.split, []
+    seen = []
 
-    def noted(self, folder):
-        seen.append(honest(self, folder))
+    def noted(recipe, folder):
+        seen.append(load_parts_of(recipe, folder))
         return seen[-1]
 
-    monkeypatch.setattr(Recipe, "split", noted)
+    monkeypatch.setattr(pipeline, "load_parts_of", noted)
     return seen
+
+
+class SeededGate:
+    """Gates whose noise is the same in every run."""
+
+    @staticmethod
+    def of(*given):
+        return Gate.of(*given, entropy=SeededEntropy(3))
 
 
 @pytest.fixture
 def same_noise(monkeypatch):
     """Runs with the same noise, which pretends to be real, for it would have no price."""
-    monkeypatch.setattr(door, "source_of", lambda entropy: "os")
-    monkeypatch.setattr(road, "Gate", lambda *given: Gate(*given, entropy=SeededEntropy(3)))
+    monkeypatch.setattr(gate_module, "source_of", lambda entropy: "os")
+    monkeypatch.setattr(in_memory, "Gate", SeededGate)
 
 
 def student_of(folder, kind, **parts):
@@ -83,62 +96,66 @@ def is_noticed(folder, kind, honest, **parts):
 def test_teachers_are_not_needed_after_their_last_answer(
     tmp_path, small, same_noise, splits, monkeypatch
 ):
-    source = rona_from_ensemble.EnsembleSource
-    honest_close, closed = source.close, []
+    closed = []
 
-    def close(self):
-        poison_teachers(self._teachers)
-        poison(splits[-1].sensitive)
-        closed.append(self)
-        honest_close(self)
+    class Poisoned(Noting):
+        def close(self):
+            poison_teachers(self._teachers)
+            poison(splits[-1].sensitive.open_sealed())
+            closed.append(self)
+            super().close()
 
     honest = student_of(tmp_path / "honest", "hinted")
     with monkeypatch.context() as poisoned:
-        poisoned.setattr(source, "close", close)
+        poisoned.setattr(ensemble_source, "PaidEnsemble", Poisoned)
         assert student_of(tmp_path / "poisoned", "hinted") == honest
     (closed,) = closed
     assert closed.asked == (60, 30)
     # Twin: teachers that are poisoned before their last answer spoil it.
-    answers, asked = source.soft_labels, []
+    asked = []
 
-    def last_is_spoilt(self, x):
-        asked.append(len(x))
-        if len(asked) == 2:
-            poison_teachers(self._teachers)
-        return answers(self, x)
+    class LastIsSpoilt(Noting):
+        def scores(self, x, groups=None):
+            asked.append(len(x))
+            if len(asked) == 2:
+                poison_teachers(self._teachers)
+            return super().scores(x, groups)
 
     with monkeypatch.context() as poisoned:
-        poisoned.setattr(source, "soft_labels", last_is_spoilt)
+        poisoned.setattr(ensemble_source, "PaidEnsemble", LastIsSpoilt)
         assert is_noticed(tmp_path / "twin", "hinted", honest)
+    assert asked == [30, 30]
     # One more question finds nobody to ask, even where it would be paid for.
-    monkeypatch.setattr(type(closed._votes), "left", property(lambda self: 1))
+    monkeypatch.setattr(Passage, "ahead", lambda self, rows: rows)
     with pytest.raises(BadInput, match="teachers that are gone"):
-        closed.soft_labels(splits[-1].public.x[:1] + 1)
+        closed.scores(splits[-1].public.x[:1] + 1)
     assert drawn(tmp_path / "poisoned") == 60
 
 
 def test_records_are_not_needed_after_the_teachers_training(
     tmp_path, small, same_noise, splits, monkeypatch
 ):
-    train, prepare = learners.LinearLearner.train, learners.LinearLearner.prepare
+    train, teacher = trained_linear.train_linear, trained_linear.LinearTeacher
 
-    def trained(self, gate, on_step):
-        train(self, gate, on_step)
-        self._records = None
-        poison(self._data)
+    def trained(gate, records, *rest):
+        layer = train(gate, records, *rest)
+        vars(records).clear()
+        poison(splits[-1].sensitive.open_sealed())
+        return layer
 
-    def prepared(self, sampled):
-        poison(self._data)
-        prepare(self, sampled)
+    class Spoilt(teacher):
+        def open(self, *given):
+            poison(splits[-1].sensitive.open_sealed())
+            return super().open(*given)
 
-    honest = student_of(tmp_path / "honest", "dp-trained")
+    honest = student_of(tmp_path / "honest", "trained")
     with monkeypatch.context() as poisoned:
-        poisoned.setattr(learners.LinearLearner, "train", trained)
-        assert student_of(tmp_path / "poisoned", "dp-trained") == honest
-    assert np.isnan(splits[-1].sensitive.x).all()
+        poisoned.setattr(trained_linear, "train_linear", trained)
+        assert student_of(tmp_path / "poisoned", "trained") == honest
+    assert np.isnan(splits[-1].sensitive.open_sealed().x).all()
     # Twin: records that are poisoned before the training spoil it.
-    monkeypatch.setattr(learners.LinearLearner, "prepare", prepared)
-    assert is_noticed(tmp_path / "twin", "dp-trained", honest)
+    monkeypatch.setattr(trained_linear, "LinearTeacher", Spoilt)
+    assert is_noticed(tmp_path / "twin", "trained", honest)
 
 
 # -- a run that is cut off ------------------------------------------------------------------
@@ -148,7 +165,7 @@ def test_a_cut_off_student_goes_on_without_its_teachers_records(tmp_path, small,
     recipe = recipe_in(tmp_path)
     cut = Phase(stop_at=3)
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, tell=cut.tell, on_step=cut.on_step)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=cut.progress)
     assert drawn(tmp_path) == 6
 
     def again(*given):
@@ -156,7 +173,7 @@ def test_a_cut_off_student_goes_on_without_its_teachers_records(tmp_path, small,
 
     monkeypatch.setattr(LinearRecords, "clipped_sum", again)
     rest = Phase()
-    made = release(recipe, tmp_path / "out", tell=rest.tell, on_step=rest.on_step)
+    made = release(recipe, tmp_path / "out", progress=rest.progress)
     assert rest.epochs[-1] == (12, 12)
     assert drawn(tmp_path) == 6
     assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
@@ -181,7 +198,7 @@ def test_a_cut_off_student_of_an_ensemble_goes_on(tmp_path, small, monkeypatch, 
     recipe = recipe_in(tmp_path, "hinted")
     cut = Phase(stop_at)
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, tell=cut.tell, on_step=cut.on_step)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=cut.progress)
     assert (sum(rows), drawn(tmp_path), drawn(tmp_path, 1)) == (votes, votes, 30)
     made = release(recipe, tmp_path / "out")
     assert (sum(rows), drawn(tmp_path), drawn(tmp_path, 1)) == (60, 60, 30)
@@ -192,7 +209,7 @@ def test_a_cut_off_student_of_an_ensemble_goes_on(tmp_path, small, monkeypatch, 
     verify_bundle(tmp_path / "out")
     # Uninterrupted, with the same answers, it is the same student; nothing more is asked.
     weights, whole = weights_of(tmp_path / "out"), Phase()
-    again = made_again(recipe, tmp_path / "out", tell=whole.tell, on_step=whole.on_step)
+    again = made_again(recipe, tmp_path / "out", progress=whole.progress)
     assert again == weights
     assert whole.epochs[-1] == (7, 7)
     assert (sum(rows), drawn(tmp_path)) == (60, 60)
@@ -209,15 +226,14 @@ def relabelled(data, wrong):
 
 def student_with(recipe, output, monkeypatch, spoil):
     """The student, where `spoil` says which public labels are wrong."""
-    honest = Recipe.split
 
-    def split(self, folder):
-        parts = honest(self, folder)
-        wrong = spoil(rona_public.PublicSide(self, parts).labelled.ids, parts.public.ids)
-        return Split(relabelled(parts.public, wrong), parts.sensitive, parts.test)
+    def parts_of(recipe, folder):
+        parts = load_parts_of(recipe, folder)
+        wrong = spoil(labelled(recipe, parts.public).ids, parts.public.ids)
+        return replace(parts, public=relabelled(parts.public, wrong))
 
     with monkeypatch.context() as spoilt:
-        spoilt.setattr(Recipe, "split", split)
+        spoilt.setattr(pipeline, "load_parts_of", parts_of)
         made = release(recipe, output, budget=BUDGET)
     return weights_of(output), [
         c for c in made["sections"]["controls"]["models"] if not c["private"]
@@ -233,7 +249,7 @@ def unlabelled_wrong(labelled, everyone):
     return np.array([one not in known for one in everyone])
 
 
-@pytest.mark.parametrize("kind", ["dp-trained", "hinted"])
+@pytest.mark.parametrize("kind", ["trained", "hinted"])
 def test_labels_of_unlabelled_records_are_never_used(
     tmp_path, small, same_noise, monkeypatch, kind
 ):
@@ -247,24 +263,19 @@ def test_labels_of_unlabelled_records_are_never_used(
     # Twins: labels that are used do matter, and a public side that takes all of them is caught.
     assert student("all", lambda known, everyone: ~none_wrong(known, everyone)) != honest
 
-    class Greedy(rona_public.PublicSide):
-        def __init__(self, recipe, split):
-            super().__init__(recipe, split)
-            self.labelled = split.public
-
-    monkeypatch.setattr(rona_road, "PublicSide", Greedy)
+    monkeypatch.setattr(in_memory, "_labelled", lambda recipe, public: public)
     assert student("greedy", none_wrong) != student("greedy and spoilt", unlabelled_wrong)
 
 
 def test_no_record_of_a_sensitive_class_is_public(tmp_path):
     recipe = read(recipe_in(tmp_path, data="sensitive_classes = ['3', '8']"))[0]
-    split = recipe.split(tmp_path)
-    assert not np.isin(split.public.y, (3, 8)).any()
-    assert len(np.unique(split.public.y)) == 8
-    for part in (split.sensitive, split.test):
+    parts = load_parts_of(recipe, tmp_path)
+    assert not np.isin(parts.public.y, (3, 8)).any()
+    assert len(np.unique(parts.public.y)) == 8
+    for part in (parts.sensitive.open_sealed(), parts.test):
         assert np.isin((3, 8), part.y).all()
     # The twin without the key has them.
-    plain = read(recipe_in(tmp_path))[0].split(tmp_path)
+    plain = load_parts_of(read(recipe_in(tmp_path))[0], tmp_path)
     assert np.isin((3, 8), plain.public.y).all()
 
 

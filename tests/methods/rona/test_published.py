@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch import nn
 
+from methods.rona.published_plans import capped, plan_of
 from stillroom.data import digits
 from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import Budget, Gate, Ledger, Unprotected
-from stillroom.gate.ledger import verify
+from stillroom.gate.ledger import draws, verify
 from stillroom.methods.rona import published as rona_published
 from stillroom.methods.rona import published_stage as rona_published_stage
-from stillroom.methods.rona.published import Published, Taught, hint_width, train
+from stillroom.methods.rona.published import Taught, hint_width, train
 from stillroom.models.flat_weights import flatten
 from stillroom.models.training import NetworkTraining
 from stillroom.private.plain import PlainTeacher
@@ -36,7 +37,7 @@ SMALL = {
     "learning_rate": 0.01,
     "selection": "random",
 }
-LITERAL, RESIDUAL = Published(**SMALL), Published(**SMALL, reading="residual")
+LITERAL, RESIDUAL = plan_of(**SMALL), plan_of(**SMALL, reading="residual")
 CALLS = 16  # 50 queries are 3 batches of 16 and the extra one; 2 + 2 epochs
 
 
@@ -78,13 +79,10 @@ class World:
         )
         self.ledger.set_budget(Budget(500.0, 1e-5), reason="a test")
         width = hint_width(network("student", 8), self.auxiliary, plan, (1, 8, 8))
-        self.wishes = plan.wishes(PUBLIC, width, 10, most=most)
-        passages = Gate(self.ledger, ids=["a"]).reserve_all(
-            list(self.wishes.values()),
-            recipe="run",
-            accept_infinite=plan.reading == "literal",
+        self.wishes = capped(plan, PUBLIC, width, 10, most=most)
+        self.passages = Gate(self.ledger, ids=["a"]).reserve_all(
+            self.wishes, recipe="run", accept_infinite=plan.literal
         )
-        self.ways = dict(zip(self.wishes, passages, strict=True))
 
     def run(self, on_step=lambda call: None):
         student = network("student", 8)
@@ -95,20 +93,26 @@ class World:
             self.x,
             self.y,
             self.plan,
-            self.ways,
+            self.passages,
             on_step,
         )
         return flatten(student)
 
     def reopened(self):
-        passages = Gate(Ledger.open(self.ledger.path), ids=["a"]).reopen("run")
-        self.ways = dict(zip(self.wishes, passages, strict=True))
+        self.passages = Gate(Ledger.open(self.ledger.path), ids=["a"]).reopen("run")
+        assert list(self.passages) == list(self.wishes)
         return self
 
     def poison(self):
         with torch.no_grad():
             for weight in self.teacher_network.parameters():
                 weight.fill_(math.nan)
+
+    def said(self, name):
+        """What the gate said for a wish, in order."""
+        block, place = self.passages[name].block, list(self.wishes).index(name)
+        kept = draws.committed(self.ledger.store, block, place)
+        return [draws.answers(self.ledger.store, stored.draw).tolist() for stored in kept]
 
     @property
     def draws(self):
@@ -122,7 +126,7 @@ def world(tmp_path, records, networks):
 
 def test_the_demonstrations_calls():
     """Inner loops from 0 to |x_q| / S, inclusive: one batch more an epoch than the formula has."""
-    plan = Published()
+    plan = plan_of()
     assert plan.asked(40_000) == 20_000
     assert plan.calls(40_000) == 3200
     assert plan.claimed_calls(40_000) == 3125
@@ -144,7 +148,7 @@ def test_executed_calls_are_recorded_draws(world, plan, each, monkeypatch):
     assert executed == [16] * CALLS == [16] * plan.calls(PUBLIC)
     assert steps == list(range(1, CALLS + 1))
     assert run.draws == each * CALLS == sum(count for _, count in run.wishes.values())
-    assert all(way.left == 0 for way in run.ways.values())
+    assert all(passage.left == 0 for passage in run.passages.values())
     verify(run.ledger)
 
 
@@ -152,7 +156,7 @@ def test_noise_on_a_loss_never_reaches_the_student(world):
     """Two draws of noise, one student, bit for bit: it is a function of the teacher, for free."""
     runs = [world(LITERAL) for _ in range(2)]
     first, second = (run.run() for run in runs)
-    noise = [[a.value.item() for a in run.ways["losses"].earlier()] for run in runs]
+    noise = [run.said("losses") for run in runs]
     assert noise[0] != noise[1]
     assert np.array_equal(first, second)
     # The broken twin of that claim: noise on the residual does reach the student.
@@ -169,14 +173,14 @@ def test_the_literal_block_is_infinite_and_must_be_accepted(world):
     fresh = Ledger.create(run.ledger.path.parent / "fresh.sqlite", ids=["a"], purpose="benchmark")
     fresh.set_budget(Budget(500.0, 1e-5), reason="a test")
     with pytest.raises(BudgetExhausted):
-        Gate(fresh, ids=["a"]).reserve_all(list(run.wishes.values()))
+        Gate(fresh, ids=["a"]).reserve_all(run.wishes)
 
 
 def test_the_student_learns_what_the_teacher_knows(world, records):
     """No labels at all: what the student knows came through the noisy loss, unharmed."""
-    plan = Published(**{**SMALL, "self_epochs": 0, "distillation_epochs": 8, "learning_rate": 0.05})
+    plan = plan_of(**{**SMALL, "self_epochs": 0, "distillation_epochs": 8, "learning_rate": 0.05})
     run, student = world(plan), network("student", 8)
-    train(student, run.teacher, run.auxiliary, run.x, run.y, plan, run.ways)
+    train(student, run.teacher, run.auxiliary, run.x, run.y, plan, run.passages)
     guesses = student(records[0][800:]).argmax(dim=1)
     assert (guesses == records[1][800:]).float().mean() > 0.5
 
@@ -185,7 +189,7 @@ def test_a_loss_above_its_bound_teaches_nothing_unless_detached(world):
     plan = {**SMALL, "self_epochs": 0, "bound": 1e-3}
     start = flatten(network("student", 8))
     moved = [
-        np.abs(world(Published(**plan, detached=detached)).run() - start).max()
+        np.abs(world(plan_of(**plan, detached=detached)).run() - start).max()
         for detached in (False, True)
     ]
     # Not quite 0: Adam makes something of gradients that are rounding errors.
@@ -247,7 +251,7 @@ def test_a_poisoned_teacher_would_be_noticed(world):
 @pytest.mark.parametrize(("most", "calls"), [(3, 3), (8, 8), (10, 10)])
 def test_training_stops_at_the_last_paid_answer(world, most, calls):
     run = world(RESIDUAL, most=most)
-    assert ("outputs" in run.ways) == (most > 8)
+    assert ("outputs" in run.passages) == (most > 8)
     student = run.run()
     assert run.taught == Taught(calls, finished=False)
     assert run.draws == calls
@@ -279,7 +283,7 @@ def test_a_cut_off_run_goes_on(world, plan, at):
 
 def test_a_lost_answer_stays_lost(world):
     run = world(RESIDUAL)
-    run.ways["outputs"]._begin(1)
+    run.passages["outputs"]._begin(1)
     run.run()
     assert run.taught == Taught(CALLS - 1, finished=False)
     assert run.draws == CALLS
@@ -299,15 +303,15 @@ def test_queries_are_selected_by_the_student_each_epoch(world, monkeypatch):
 
 
 def test_algorithm_3_is_called_by_name(world):
-    assert Published().selection == "k-centre"
-    world(Published(**{**SMALL, "selection": "k-centre"})).run()
+    assert plan_of().rona.selection == "k-centre"
+    world(plan_of(**{**SMALL, "selection": "k-centre"})).run()
 
 
 def test_without_hints_no_hint_layer_is_needed(world):
-    plan = Published(**{**SMALL, "hint_epochs": 0, "hint_layer": 2})
+    plan = plan_of(**{**SMALL, "hint_epochs": 0, "hint_layer": 2})
     run = world(plan)
-    run.plan = Published(**{**SMALL, "hint_epochs": 0, "hint_layer": 4, "guided_layer": 7})
-    assert list(run.ways) == ["outputs", "losses"]
+    run.plan = plan_of(**{**SMALL, "hint_epochs": 0, "hint_layer": 4, "guided_layer": 7})
+    assert list(run.passages) == ["outputs", "losses"]
     run.run()
     assert run.taught == Taught(8, finished=True)
 
@@ -315,7 +319,7 @@ def test_without_hints_no_hint_layer_is_needed(world):
 def test_what_does_not_fit_is_refused(world):
     run = world(LITERAL)
     for wrong in ({"guided_layer": 4}, {"hint_layer": 9}, {"batch": 51}):
-        run.plan = Published(**{**SMALL, **wrong})
+        run.plan = plan_of(**{**SMALL, **wrong})
         with pytest.raises(BadInput):
             run.run()
     assert run.draws == 0
@@ -337,4 +341,4 @@ def test_what_does_not_fit_is_refused(world):
 )
 def test_a_plan_out_of_range_is_refused(wrong):
     with pytest.raises(BadInput):
-        Published(**wrong)
+        plan_of(**wrong)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 
 from stillroom.gate import Budget, Ledger
+from stillroom.sources import Progress
 
 BUDGET = Budget(20.0, 1e-5)
 
 _TEACHER = "[training]\nsteps = 6\nrate = 1\npublic_share = 0.1\n"
 _ENSEMBLE = "[teachers]\ncount = 20\nshard_cap = 80\nvotes = 60\n"
-_PLAIN = '[published]\nteacher = "linear"\nteacher_epochs = 1\n'
+_PLAIN = '[plain]\nteacher = "linear"\nepochs = 1\n'
 _HINTED = "hint_epochs = 1\nhint_layer = 3\nguided_layer = 2\n"
 
 SOURCES = {
-    "dp-trained": ("", _TEACHER),
+    "trained": ("", _TEACHER),
     "ensemble": ('loss = "softened"\nself_epochs = 1\ndistillation_epochs = 2\n', _ENSEMBLE),
     "hinted": (
         'loss = "softened"\nself_epochs = 1\ndistillation_epochs = 2\n' + _HINTED,
@@ -31,7 +32,7 @@ source = "digits"
 public = "2/5"
 test = "{test}"
 test_is_public = {public}
-public_size = 900
+declared_size = 900
 {data}
 [features]
 name = "pixels"
@@ -39,7 +40,6 @@ full_scale = 16
 [engine]
 kind = "serial"
 [rona]
-source = "{source}"
 student = "mlp"
 auxiliary = "mlp"
 auxiliary_epochs = 1
@@ -52,7 +52,7 @@ epsilon = {epsilon}
 
 def recipe_in(
     folder,
-    kind="dp-trained",
+    kind="trained",
     *,
     purpose="benchmark",
     public="true",
@@ -68,11 +68,10 @@ def recipe_in(
     mode = "as-published" if kind == "plain" else "certified"
     said, own = SOURCES[kind]
     text = RECIPE.format(
-        top=f'mode = "{mode}"\npurpose = "{purpose}"',
+        top=f'mode = "{mode}"\nsource = "{source}"\npurpose = "{purpose}"',
         public=public,
         test="1/4" if public == "true" else "1/10",
         data=data,
-        source=source,
         rona=said + rona,
         epsilon=epsilon,
         privacy=privacy,
@@ -104,6 +103,10 @@ class Phase:
 
     def __init__(self, stop_at=None):
         self.now, self.seen, self.stop_at, self.epochs = "", [], stop_at, []
+
+    @property
+    def progress(self):
+        return Progress(self.tell, self.on_step)
 
     def tell(self, line):
         self.now = line

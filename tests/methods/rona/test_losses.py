@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from stillroom.public.published_losses import (
+from stillroom.methods.rona.losses import (
     adaptation,
     distill_loss,
     hint_loss,

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from methods.rona.published_plans import capped, plan_of
 from stillroom.errors import BadInput
 from stillroom.gate.accounting import price
-from stillroom.methods.rona.claims import PUBLISHED, claim_of, claimed_epsilon
-from stillroom.methods.rona.published_plan import Published
+from stillroom.methods.rona.claims import PUBLISHED, claimed_epsilon, verdict_on
 from stillroom.vocabulary import RECORD
 
 
@@ -38,8 +38,8 @@ def test_the_printed_pairs():
 
 
 def test_the_residual_is_charged_for_twice_the_bound():
-    plan = Published(reading="residual", sigma=Fraction(40), batch=16)
-    wishes = plan.wishes(40, hint_width=3, classes=10, most=60)
+    plan = plan_of(reading="residual", sigma=Fraction(40), batch=16)
+    wishes = capped(plan, 40, hint_width=3, classes=10, most=60)
     assert sum(count for _, count in wishes.values()) == 60
     lines = [line for mechanism, count in wishes.values() for line in mechanism.lines(count)]
     charged = price(lines, RECORD).epsilon(1e-5)
@@ -48,17 +48,17 @@ def test_the_residual_is_charged_for_twice_the_bound():
 
 
 def test_the_literal_reading_has_no_price():
-    wishes = Published(batch=16).wishes(40, hint_width=3, classes=10)
+    wishes = capped(plan_of(batch=16), 40, hint_width=3, classes=10)
     lines = [line for mechanism, count in wishes.values() for line in mechanism.lines(count)]
     assert price(lines, RECORD).epsilon(1e-5) == math.inf
 
 
 def test_the_sentences():
-    literal = claim_of(Published(), 40_000, 1e-5)
+    literal = verdict_on(plan_of(), 40_000, 1e-5)
     assert "3125 calls, epsilon 38.73 at delta 1e-05" in literal
     assert "Executed: 3200. The claim does not hold: the noise on a loss never" in literal
     assert "infinite" in literal
-    residual = claim_of(Published(reading="residual"), 40_000, 1e-5)
+    residual = verdict_on(plan_of(reading="residual"), 40_000, 1e-5)
     assert "The claim holds for a larger epsilon" in residual
     assert "2B" in residual
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from methods.pictures import charged
-from methods.rona_recipes import BUDGET, Phase, drawn, recipe_in
+from methods.rona.recipes import BUDGET, Phase, drawn, recipe_in
+from sources.ensemble.ensembles import Noting
 from stillroom.cli import run
 from stillroom.errors import BadInput, BudgetExhausted
-from stillroom.gate import Budget, Ledger
-from stillroom.gate.accounting import price
+from stillroom.gate import Budget, Ledger, accounting
 from stillroom.gate.ledger import verify
-from stillroom.methods import road
-from stillroom.methods.costs import cost_of
-from stillroom.methods.recipe import read
-from stillroom.methods.road import release
-from stillroom.methods.rona import from_ensemble as rona_from_ensemble
+from stillroom.methods.registry import read
+from stillroom.pipeline import run as in_memory
+from stillroom.pipeline.pricing import price
+from stillroom.pipeline.release import load_parts_of, release
 from stillroom.release import verify_bundle
+from stillroom.sources import ensemble as ensemble_source
 from stillroom.vocabulary import RECORD
 
 RIVALS = {
-    "dp-trained": ["Base", "teacher on public data", "teacher"],
+    "trained": ["Base", "teacher on public data", "teacher"],
     "ensemble": ["Base", "auxiliary teacher"],
     "hinted": ["Base", "auxiliary teacher"],
     "plain": ["Base", "auxiliary teacher"],
@@ -39,12 +39,12 @@ def sources(monkeypatch):
     """The ensembles that were asked."""
     made = []
 
-    class Noted(rona_from_ensemble.EnsembleSource):
+    class Noted(Noting):
         def __init__(self, *given):
             super().__init__(*given)
             made.append(self)
 
-    monkeypatch.setattr(rona_from_ensemble, "EnsembleSource", Noted)
+    monkeypatch.setattr(ensemble_source, "PaidEnsemble", Noted)
     return made
 
 
@@ -81,13 +81,13 @@ def test_more_questions_than_public_records_are_refused_before_payment(tmp_path,
     recipe = recipe_in(tmp_path, "ensemble", part=GATED.replace("60", "2000").replace("40", "1900"))
     with pytest.raises(BadInput, match="fewer public records"):
         release(recipe, tmp_path / "out", budget=BUDGET)
-    assert not (tmp_path / "ledger.sqlite").exists()
+    assert charged(tmp_path) == (0, 0)
 
 
 def test_the_papers_calls_are_recorded_draws(tmp_path, small):
     phase = Phase()
     recipe = recipe_in(tmp_path, "plain")
-    made = release(recipe, tmp_path / "out", budget=BUDGET, tell=phase.tell, on_step=phase.on_step)
+    made = release(recipe, tmp_path / "out", budget=BUDGET, progress=phase.progress)
     outputs, losses = made["parties"][0]["blocks"][0]["wishes"]
     assert outputs["drawn"] == losses["drawn"] == len(phase.epochs) == phase.epochs[-1][1]
     assert made["headline"]["epsilon"] == "infinite"
@@ -102,18 +102,17 @@ def test_the_papers_calls_are_recorded_draws(tmp_path, small):
 
 @pytest.mark.parametrize(
     ("kind", "planned", "word"),
-    [("dp-trained", 6, "steps"), ("hinted", 60, "answers")],
+    [("trained", 6, "steps"), ("hinted", 60, "answers")],
 )
 def test_training_stops_at_the_last_paid_answer(tmp_path, small, sources, kind, planned, word):
     recipe = recipe_in(tmp_path, kind, privacy="on_exhausted = 'stop'")
-    whole = cost_of(read(recipe)[0], classes=10).epsilon
+    whole = price(read(recipe)[0]).epsilon
     phase = Phase()
     made = release(
         recipe,
         tmp_path / "out",
         budget=Budget(0.7 * whole, 1e-5),
-        tell=phase.tell,
-        on_step=phase.on_step,
+        progress=phase.progress,
     )
     first = made["parties"][0]["blocks"][0]["wishes"][0]
     assert 1 <= first["reserved"] == first["drawn"] == drawn(tmp_path) < planned
@@ -125,7 +124,7 @@ def test_training_stops_at_the_last_paid_answer(tmp_path, small, sources, kind, 
     if kind == "hinted":
         (source,) = sources
         assert source.asked == (first["drawn"], 30)
-        assert source.left == (0, 0)
+        assert (source.left, source.hints_left) == (0, 0)
         # 30 votes a round: without votes for a second round there is none.
         rounds = 1 if first["drawn"] <= 30 else 2
         assert phase.epochs[-1] == (1 + 3 * rounds, 1 + 3 * rounds)
@@ -133,7 +132,7 @@ def test_training_stops_at_the_last_paid_answer(tmp_path, small, sources, kind, 
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
 
 
-@pytest.mark.parametrize("kind", ["dp-trained", "ensemble"])
+@pytest.mark.parametrize("kind", ["trained", "ensemble"])
 def test_a_release_that_does_not_fit_draws_nothing(tmp_path, small, capsys, kind):
     recipe = recipe_in(tmp_path, kind)
     with pytest.raises(BudgetExhausted):
@@ -174,7 +173,7 @@ def test_infinity_must_be_accepted(tmp_path, small, capsys):
 # -- controls on sensitive test records -----------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["dp-trained", "ensemble", "plain"])
+@pytest.mark.parametrize("kind", ["trained", "ensemble", "plain"])
 def test_controls_of_a_sensitive_test_are_charged(tmp_path, small, kind):
     recipe = recipe_in(tmp_path, kind, public="false")
     made = release(recipe, tmp_path / "out", budget=BUDGET)
@@ -187,14 +186,17 @@ def test_controls_of_a_sensitive_test_are_charged(tmp_path, small, kind):
     else:
         assert made["headline"]["epsilon"] <= 3
         # What the dry run told is what was paid.
-        planned = cost_of(read(recipe)[0], classes=10)
-        assert planned.evaluation[0][1] == evaluation["reserved"]
+        planned = price(read(recipe)[0])
+        charge, count = planned.wishes.pop("evaluation")
+        assert count == evaluation["reserved"]
         assert made["headline"]["epsilon"] == pytest.approx(planned.epsilon, abs=1e-6)
-        lines = [line for wish, n in planned.wishes for line in wish.lines(n)]
-        cheap = [line for wish, n in planned.learning for line in wish.lines(n)]
-        cheap += planned.evaluation[0][0].lines(1)
+        learning = [line for wish, n in planned.wishes.values() for line in wish.lines(n)]
         # The twin that measures its controls for nothing shows in the price.
-        assert price(cheap, RECORD).epsilon(1e-5) < price(lines, RECORD).epsilon(1e-5) - 1e-3
+        cheap, whole = (
+            accounting.price([*learning, *charge.lines(n)], RECORD).epsilon(1e-5)
+            for n in (1, count)
+        )
+        assert cheap < whole - 1e-3
     assert made["sections"]["evaluation"]["protected"]
     assert not any("accuracy" in told for told in made["unprotected"])
     assert not any(control["private"] for control in made["sections"]["controls"]["models"])
@@ -203,7 +205,7 @@ def test_controls_of_a_sensitive_test_are_charged(tmp_path, small, kind):
 
 def test_tables_that_were_drawn_are_not_drawn_again(tmp_path, small, monkeypatch):
     recipe = recipe_in(tmp_path, "ensemble", public="false")
-    honest, seen = road.confusion, []
+    honest, seen = in_memory.confusion, []
 
     def cut(*given, **named):
         seen.append(1)
@@ -211,7 +213,7 @@ def test_tables_that_were_drawn_are_not_drawn_again(tmp_path, small, monkeypatch
             raise KeyboardInterrupt
         return honest(*given, **named)
 
-    monkeypatch.setattr(road, "confusion", cut)
+    monkeypatch.setattr(in_memory, "confusion", cut)
     with pytest.raises(KeyboardInterrupt):
         release(recipe, tmp_path / "out", budget=BUDGET)
     made = release(recipe, tmp_path / "out")
@@ -227,18 +229,22 @@ def test_tables_that_were_drawn_are_not_drawn_again(tmp_path, small, monkeypatch
 def test_the_ceiling_is_for_benchmarks_with_a_public_test(tmp_path, small, purpose, public, shown):
     recipe = recipe_in(tmp_path, purpose=purpose, public=public)
     made = release(recipe, tmp_path / "out", budget=BUDGET)
-    assert names(made) == RIVALS["dp-trained"] + ["ceiling"] * shown
+    assert names(made) == RIVALS["trained"] + ["ceiling"] * shown
     assert any("ceiling" in line for line in made["unprotected"]) == shown
     # Where it may not be shown it is not even trained.
-    assert (tmp_path / "home" / "trained-in-the-clear").exists() == shown
+    private = tmp_path / "home" / "private-work"
+    kept = private / "trained-in-the-clear"
+    assert private.stat().st_mode & 0o777 == 0o700
+    assert kept.exists() == shown
+    assert not shown or kept.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.slow
 def test_the_whole_release_fits_the_recipes_epsilon(tmp_path):
     """With the least noise, found for all its parts: gradient sums and four noisy tables."""
-    cost = cost_of(read(recipe_in(tmp_path, public="false"))[0], classes=10)
+    cost = price(read(recipe_in(tmp_path, public="false"))[0])
     assert 2.97 < cost.epsilon <= 3
-    assert [count for _, count in cost.wishes] == [6, 4]
+    assert [count for _, count in cost.wishes.values()] == [6, 4]
 
 
 # -- what was sensitive stays so ------------------------------------------------------------
@@ -263,7 +269,7 @@ def test_a_record_the_ledger_protects_cannot_become_public(tmp_path, small, shar
 
 def test_a_record_of_another_ledger_cannot_be_public(tmp_path, small):
     recipe = recipe_in(tmp_path, purpose="release")
-    public = read(recipe)[0].split(tmp_path).public.ids
+    public = load_parts_of(read(recipe)[0], tmp_path).public.ids
     Ledger.create(tmp_path / "other.sqlite", ids=public[:1], purpose="release")
     with pytest.raises(BadInput, match="belongs to a ledger"):
         release(recipe, tmp_path / "out", budget=BUDGET)
