@@ -5,6 +5,7 @@ Run by `make bench-gate`. Every figure is appended to results/gate.jsonl; a miss
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -138,14 +139,15 @@ def ledger_figures(folder: Path) -> Iterator[Figure]:
     one = Bounded(np.full((1, 10), 25), votes)
     many = Bounded(np.full((batch, 10), 25), votes)
 
+    numbers = itertools.count()
     way = gate.reserve(argmax, singles)
-    runs = timed(lambda: way.release(one), singles)
+    runs = timed(lambda: way.answer(b"%d" % next(numbers), lambda: one), singles)
     groups = [runs[i : i + 30] for i in range(0, singles, 30)]
     rates = [len(group) / sum(group) for group in groups]
     yield Figure("draws recorded a second, one answer each", rates)
 
     wide = gate.reserve(argmax, 10 * batch)
-    rates = [batch / t for t in timed(lambda: wide.release(many), 10)]
+    rates = [batch / t for t in timed(lambda: wide.answer(b"%d" % next(numbers), lambda: many), 10)]
     yield Figure(f"answers recorded a second, {batch} a draw", rates)
 
 

@@ -363,12 +363,6 @@ class OpenGate(Protocol):
     def answer(self, question: bytes, ask: Callable[[], Bounded]) -> Sanitised[Integers]:
         """The answer to a public question: the old one, free, or a new one, drawn and kept."""
 
-    def earlier(self) -> list[Sanitised[Integers]]:
-        """The answers the block has given so far, in order; reading them again is free."""
-
-    def release(self, bounded: Bounded) -> Sanitised[Integers]:
-        """Add the block's noise to a bounded value."""
-
     def poisson(self) -> SecretSample:
         """Draw the block's Poisson sample."""
 

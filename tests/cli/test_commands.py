@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drawing import drawn
 from processes import INTERRUPTIBLE
 from stillroom.gate import Budget, Gate, Ledger, NoisyVotes
 from stillroom.vocabulary import Bounded
@@ -31,7 +32,7 @@ def ledger(tmp_path):
     made = Ledger.create(tmp_path / "ledger.sqlite", ids=["a", "b"])
     made.set_budget(Budget(2.0, 1e-5), reason="a test")
     way = Gate(made, ids=["a", "b"]).reserve(VOTES, 3)
-    way.release(Bounded(np.array([[3, 1, 1]]), VOTES.sensitivity))
+    drawn(way, Bounded(np.array([[3, 1, 1]]), VOTES.sensitivity))
     made.close()
     return made.path
 

@@ -112,4 +112,7 @@ def test_a_sampler_outside_the_gate_would_be_found(line, place):
 
 
 def test_the_gates_own_words_are_allowed():
-    assert breaches("secret = gate.poisson(); noisy = gate.release(bounded)", "methods/x.py") == []
+    assert (
+        breaches("secret = gate.poisson(); noisy = gate.answer(question, ask)", "methods/x.py")
+        == []
+    )

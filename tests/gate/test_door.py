@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from drawing import drawn
 from stillroom.errors import BadInput, BudgetExhausted, NotSanitised, NumericalDoubt
 from stillroom.gate import (
     UNANSWERED,
@@ -43,7 +44,7 @@ def draws(gate):
 
 def test_a_release_carries_its_receipt(gate):
     way: OpenGate = gate.reserve(VOTES, 2)
-    answer = way.release(Bounded(COUNTS, VOTES.sensitivity))
+    answer = drawn(way, Bounded(COUNTS, VOTES.sensitivity))
     assert answer.value.shape == (1, 3)
     (receipt,) = answer.receipts
     assert receipt.ledger == gate.ledger.id
@@ -55,23 +56,23 @@ def test_a_release_carries_its_receipt(gate):
 
 def test_a_block_gives_no_more_than_it_was_paid_for(gate):
     way = gate.reserve(VOTES, 3)
-    way.release(Bounded(np.repeat(COUNTS, 2, axis=0), VOTES.sensitivity))
+    drawn(way, Bounded(np.repeat(COUNTS, 2, axis=0), VOTES.sensitivity))
     with pytest.raises(BudgetExhausted, match="1 answers left"):
-        way.release(Bounded(np.repeat(COUNTS, 2, axis=0), VOTES.sensitivity))
+        drawn(way, Bounded(np.repeat(COUNTS, 2, axis=0), VOTES.sensitivity))
     assert draws(gate) == [2]
 
 
 def test_raw_values_and_wider_values_are_refused(gate):
     way = gate.reserve(VOTES, 3)
     with pytest.raises(NotSanitised, match="not a Bounded"):
-        way.release(COUNTS)
+        drawn(way, COUNTS)
     for proven in (
         Sensitivity.uniform(Norm.UNIT_STEPS, 3),
         Sensitivity.uniform(Norm.L2_SQUARED, 1),
         Sensitivity.uniform(Norm.UNIT_STEPS, 2, Unit.ENTITY),
     ):
         with pytest.raises(NotSanitised, match="move further"):
-            way.release(Bounded(COUNTS, proven))
+            drawn(way, Bounded(COUNTS, proven))
     assert draws(gate) == []
 
 
@@ -90,7 +91,7 @@ def test_raw_values_and_wider_values_are_refused(gate):
 def test_values_that_cannot_be_are_refused_before_a_draw(gate, mechanism, value):
     way = gate.reserve(mechanism, 3)
     with pytest.raises(BadInput) as caught:
-        way.release(Bounded(np.array(value), mechanism.sensitivity))
+        drawn(way, Bounded(np.array(value), mechanism.sensitivity))
     assert caught.value.remedy
     assert draws(gate) == []
 
@@ -115,39 +116,45 @@ def test_the_same_question_gets_the_same_answer_free(gate):
         asked.append(1)
         return Bounded(COUNTS, VOTES.sensitivity)
 
-    first = way.ask(b"picture 1", teachers)
-    again = way.ask(b"picture 1", teachers)
-    other = way.ask(b"picture 2", teachers)
+    first = way.answer(b"picture 1", teachers)
+    again = way.answer(b"picture 1", teachers)
+    other = way.answer(b"picture 2", teachers)
     assert np.array_equal(first.value, again.value)
     assert again.receipts == first.receipts != other.receipts
     assert len(asked) == 2
     assert draws(gate) == [1, 1]
-    # In another process, without any block: the ledger remembers.
+    # In another process and another block: the ledger remembers.
     elsewhere = Gate(Ledger.open(gate.ledger.path), ids=["a"])
-    recalled = elsewhere.recall(VOTES, b"picture 1")
+    paid = elsewhere.reserve(VOTES, 1)
+    recalled = paid.answer(b"picture 1", pytest.fail)
     assert np.array_equal(recalled.value, first.value)
-    assert elsewhere.recall(VOTES, b"picture 3") is None
-    assert elsewhere.recall(VOTES, b"picture 1", recipe="another") is None
-    assert elsewhere.recall(NoisyVotes(5, 3, 41), b"picture 1") is None
+    assert recalled.receipts == first.receipts
+    assert paid.left == 1
+    assert not paid.knows(b"picture 3")
+    assert not elsewhere.reserve(VOTES, 1, recipe="another").knows(b"picture 1")
+    assert not elsewhere.reserve(NoisyVotes(5, 3, 41), 1).knows(b"picture 1")
 
 
-def test_sums_are_never_kept_by_question(gate):
-    way = gate.reserve(GaussianSum(400, 1, 9), 1)
-    with pytest.raises(BadInput, match="not kept"):
-        way.ask(b"weights", lambda: Bounded(np.array([[1]]), way.mechanism.sensitivity))
+def test_sums_are_never_shared_by_question(gate):
+    way, other = (gate.reserve(GaussianSum(400, 1, 9), 1) for _ in range(2))
+    first = way.answer(b"weights", lambda: Bounded(np.array([[1]]), way.mechanism.sensitivity))
+    assert way.knows(b"weights")
+    assert not other.knows(b"weights")
+    again = other.answer(b"weights", lambda: Bounded(np.array([[1]]), way.mechanism.sensitivity))
+    assert again.receipts != first.receipts
 
 
 def test_several_mechanisms_are_one_block_or_none(gate):
     cheap, dear = NoisyVotes(5, 3, 400), NoisyVotes(5, 3, 1)
     with pytest.raises(BudgetExhausted):
-        gate.reserve_all([(cheap, 1), (dear, 100)])
+        gate.reserve_all({"cheap": (cheap, 1), "dear": (dear, 100)})
     assert not list(gate.ledger.store.rows("kind = 'block'"))
-    first, second = gate.reserve_all([(cheap, 1), (VOTES, 2)])
+    first, second = gate.reserve_all({"cheap": (cheap, 1), "votes": (VOTES, 2)}).values()
     assert first.block == second.block
-    first.release(Bounded(COUNTS, cheap.sensitivity))
+    drawn(first, Bounded(COUNTS, cheap.sensitivity))
     with pytest.raises(BudgetExhausted):
-        first.release(Bounded(COUNTS, cheap.sensitivity))
-    second.release(Bounded(COUNTS, VOTES.sensitivity))
+        drawn(first, Bounded(COUNTS, cheap.sensitivity))
+    drawn(second, Bounded(COUNTS, VOTES.sensitivity))
 
 
 def test_wishes_are_found_again_by_their_names(gate):
@@ -169,12 +176,14 @@ def test_wishes_are_found_again_by_their_names(gate):
 
 def test_wishes_without_a_name_are_numbered(gate):
     """As in older ledgers, whose rows hold no names."""
-    ways = gate.reserve_all([(VOTES, 2), (NoisyVotes(5, 3, 41), 1)], recipe="a run")
-    assert [way.name for way in ways] == ["wish 1", "wish 2"]
+    wishes = {"wish 1": (VOTES, 2), "wish 2": (NoisyVotes(5, 3, 41), 1)}
+    ways = gate.reserve_all(wishes, recipe="a run")
+    assert [way.name for way in ways.values()] == ["wish 1", "wish 2"]
     (block,) = gate.ledger.store.rows("kind = 'block'")
     assert not any("name" in wish for wish in block.body["wishes"])
     again = Gate(Ledger.open(gate.ledger.path), ids=["a"]).reopen("a run")
-    assert [way.name for way in again] == ["wish 1", "wish 2"]
+    assert list(again) == ["wish 1", "wish 2"]
+    assert [way.name for way in again.values()] == ["wish 1", "wish 2"]
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 65, 3])
@@ -194,7 +203,7 @@ def test_confident_votes_stop_at_their_cap(gate):
     mechanism = ConfidentVotes(5, 3, 20, threshold=-(10**6), threshold_sigma=30, most_answers=3)
     way = gate.reserve(mechanism, 10)
     batches = [
-        way.release(Bounded(np.repeat(COUNTS, 5, axis=0), mechanism.sensitivity)) for _ in "ab"
+        drawn(way, Bounded(np.repeat(COUNTS, 5, axis=0), mechanism.sensitivity)) for _ in "ab"
     ]
     answered = [mechanism.answered(batch.value) for batch in batches]
     assert answered == [3, 0]
@@ -217,7 +226,7 @@ class TestPoisson:
         for _ in range(3):
             secret = way.poisson()
             assert secret.open_secret(1000).dtype == np.bool_
-            way.release(self.bounded(secret))
+            drawn(way, self.bounded(secret))
         assert draws(gate) == [1, 1, 1]
         with pytest.raises(BudgetExhausted):
             way.poisson()
@@ -228,20 +237,20 @@ class TestPoisson:
 
     def test_a_sum_without_its_sample_is_refused(self, way):
         with pytest.raises(NotSanitised, match="sample"):
-            way.release(self.bounded(None))
+            drawn(way, self.bounded(None))
 
     def test_an_unopened_sample_is_refused(self, way):
         with pytest.raises(NotSanitised, match="sample"):
-            way.release(self.bounded(way.poisson()))
+            drawn(way, self.bounded(way.poisson()))
 
     def test_an_old_sample_is_refused(self, way):
         old = way.poisson()
         old.open_secret(5)
-        way.release(self.bounded(old))
+        drawn(way, self.bounded(old))
         new = way.poisson()
         new.open_secret(5)
         with pytest.raises(NotSanitised, match="sample"):
-            way.release(self.bounded(old))
+            drawn(way, self.bounded(old))
 
     def test_samples_cannot_be_chosen_among(self, way):
         way.poisson()
@@ -269,7 +278,7 @@ def test_float_answers_never_leave(gate):
 
     way = gate.reserve(Floats(5, 3, 40), 1)
     with pytest.raises(NumericalDoubt, match="instead of integers"):
-        way.release(Bounded(COUNTS, VOTES.sensitivity))
+        drawn(way, Bounded(COUNTS, VOTES.sensitivity))
 
 
 @pytest.mark.parametrize(

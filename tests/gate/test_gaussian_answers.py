@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from drawing import drawn
 from stillroom.data import Split, digits
 from stillroom.engine import Engine
 from stillroom.errors import BadInput, NotSanitised
@@ -58,7 +59,7 @@ def test_an_ensembles_answers_pass_the_gate(kind, answers, gate):
     rows, width = bounded.shape
     mechanism = GaussianAnswers(SIGMA, width, distance)
     way = gate.reserve(mechanism, rows)
-    noisy = way.release(bounded)
+    noisy = drawn(way, bounded)
     assert noisy.value.shape == (rows, width)
     assert (len(noisy.receipts), way.left) == (1, 0)
     noise = noisy.value - bounded.open_bounded()
@@ -73,7 +74,7 @@ def test_they_are_not_sold_as_a_sum_of_records(kind, answers, gate):
     bounded, distance = answers[kind]
     way = gate.reserve(GaussianSum(SIGMA, bounded.shape[1], distance), 1)
     with pytest.raises(NotSanitised):
-        way.release(bounded)
+        drawn(way, bounded)
     assert way.left == 1
 
 
@@ -82,7 +83,7 @@ def test_a_diameter_that_was_not_paid_for_is_refused(kind, answers, gate):
     bounded, distance = answers[kind]
     way = gate.reserve(GaussianAnswers(SIGMA, bounded.shape[1], distance - 1), len(LABELS))
     with pytest.raises(NotSanitised):
-        way.release(bounded)
+        drawn(way, bounded)
     assert way.left == len(LABELS)
 
 
@@ -91,20 +92,20 @@ def test_shards_of_records_do_not_hide_a_person(answers, gate):
     mechanism = GaussianAnswers(SIGMA, 6, distance, Unit.PERSON)
     assert Pair.parse("person/change") in mechanism.sensitivity.bounds
     with pytest.raises(NotSanitised):
-        gate.reserve(mechanism, len(LABELS)).release(bounded)
+        drawn(gate.reserve(mechanism, len(LABELS)), bounded)
 
 
 def test_rows_of_another_width_are_refused(answers, gate):
     bounded, distance = answers["hints"]
     with pytest.raises(BadInput, match="rows of 7"):
-        gate.reserve(GaussianAnswers(SIGMA, 7, distance), len(LABELS)).release(bounded)
+        drawn(gate.reserve(GaussianAnswers(SIGMA, 7, distance), len(LABELS)), bounded)
 
 
 def test_a_question_asked_again_is_free(answers, gate):
     bounded, distance = answers["soft votes"]
     way = gate.reserve(GaussianAnswers(SIGMA, 10, distance), len(LABELS))
-    first = way.ask(QUERIES.tobytes(), lambda: bounded)
-    again = way.ask(QUERIES.tobytes(), pytest.fail)
+    first = way.answer(QUERIES.tobytes(), lambda: bounded)
+    again = way.answer(QUERIES.tobytes(), pytest.fail)
     assert np.array_equal(first.value, again.value)
     assert first.receipts == again.receipts
 
@@ -141,7 +142,7 @@ def test_numbers_out_of_range_are_refused(wrong):
 def test_many_rows_are_one_draw(gate):
     mechanism = GaussianAnswers(9, 2, 50)
     way = gate.reserve(mechanism, 5)
-    way.release(Bounded(np.zeros((3, 2), dtype=np.int64), mechanism.sensitivity))
+    drawn(way, Bounded(np.zeros((3, 2), dtype=np.int64), mechanism.sensitivity))
     assert way.left == 2
     draws = list(gate.ledger.store.rows("kind = 'draw'"))
     assert [row.body["count"] for row in draws] == [3]

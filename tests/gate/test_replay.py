@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import signal
@@ -45,7 +46,7 @@ def begin(path, mechanism, count, recipe="a run") -> OpenGate:
 
 def go_on(path, recipe="a run", kind: type[Passage] = Passage) -> OpenGate:
     """As another process would: a new ledger, a new gate, the same block."""
-    (way,) = Gate(Ledger.open(path), ids=IDS).reopen(recipe)
+    (way,) = Gate(Ledger.open(path), ids=IDS).reopen(recipe).values()
     way.__class__ = kind
     return way
 
@@ -239,16 +240,29 @@ def test_sums_are_never_taken_from_another_wish_or_block(path):
         return Bounded(np.array([[1, 2]]), mechanism.sensitivity)
 
     gate = Gate(Ledger.open(path), ids=IDS)
-    ways = gate.reserve_all([(mechanism, 1)] * 2) + gate.reserve_all([(mechanism, 1)])
+    two = gate.reserve_all({"first": (mechanism, 1), "second": (mechanism, 1)})
+    ways = [*two.values(), gate.reserve(mechanism, 1)]
     receipts = {way.answer(b"gradient sum 1", ask).receipts for way in ways}
     assert len(receipts) == 3
     assert ways[0].answer(b"gradient sum 1", pytest.fail).receipts in receipts
 
 
+def older_answer(path, way) -> bytes:
+    """An answer as older ledgers kept sums: no question stands beside it."""
+    ledger = Ledger.open(path)
+    draw, _ = ledger.begin_draw(way.block, 0, (VOTES, way.count), 1)
+    content = VOTES.draw(Entropy(), np.array([[3, 1, 1]]), 1).tobytes()
+    body = {"draw": draw, "answered": 1, "answers": hashlib.sha256(content).hexdigest()}
+    with ledger.store.transaction():
+        ledger.store.append("commit", body, way.block)
+        ledger.store.insert_answers(draw, None, "1,3", content)
+    verify(ledger)
+    return content
+
+
 def test_answers_without_a_question_are_replayed_in_order(path):
-    """As older ledgers kept sums; here `release` writes them."""
     way = begin(path, VOTES, 4)
-    first = [way.release(votes()()).value.tobytes() for _ in range(2)]
+    first = [older_answer(path, way) for _ in range(2)]
     again = go_on(path)
     assert questions(again, b"one", b"two", b"one") == [*first, first[0]]
     assert again.left == 2

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from drawing import drawn
 from stillroom.gate import Budget, Gate, Ledger, Mechanism
 from stillroom.gate.accounting import pairs_of, price
 from stillroom.gate.entropy import Entropy
@@ -68,12 +69,12 @@ def answers_of(case: Case, ledger: Ledger, rows: int, entropy: Entropy | None = 
     way.__class__ = case.passage
     proven = case.mechanism.sensitivity
     if not case.is_sum:
-        return way.release(Bounded(np.repeat(case.value, rows, axis=0), proven)).value
+        return drawn(way, Bounded(np.repeat(case.value, rows, axis=0), proven)).value
     answers = []
     for _ in range(rows):
         secret = way.poisson() if way.mechanism.rate < 1 else None
         kept = 1 if secret is None else int(secret.open_secret(1)[0])
-        answers.append(way.release(Bounded(case.value * kept, proven, secret)).value)
+        answers.append(drawn(way, Bounded(case.value * kept, proven, secret)).value)
     return np.concatenate(answers)
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from drawing import drawn
 from privacy.cases import CASES
 from privacy.conformance import CHECKS, Case, answers_of, check_price, new_ledger
 from privacy.twins import TWINS, Twin
@@ -73,11 +74,12 @@ def test_unprotected_is_refused_unless_infinity_is_accepted(tmp_path):
     ledger = new_ledger(tmp_path)
     gate = Gate(ledger, ids=["a"])
     votes = NoisyVotes(teachers=5, classes=3, sigma=100)
-    for wishes in ([(LEAK, 1)], [(votes, 1), (LEAK, 1)]):
+    both = {"votes": (votes, 1), "leak": (LEAK, 1)}
+    for wishes in ({"leak": (LEAK, 1)}, both):
         with pytest.raises(BudgetExhausted):
             gate.reserve_all(wishes)
     assert not list(ledger.store.rows("kind IN ('block', 'draw')"))
-    gate.reserve_all([(votes, 1), (LEAK, 1)], accept_infinite=True)
+    gate.reserve_all(both, accept_infinite=True)
     # The whole budget is gone: even an answer that had fitted is refused.
     with pytest.raises(BudgetExhausted):
         Gate(Ledger.open(ledger.path), ids=["a"]).reserve(votes, 1)
@@ -99,7 +101,7 @@ def test_an_unprotected_value_passes_no_other_way(tmp_path):
     bare = Bounded(VALUE, LEAK.sensitivity)
     way = Gate(new_ledger(tmp_path), ids=["a"]).reserve(GaussianAnswers(100, 2, 4), 1)
     with pytest.raises(NotSanitised):
-        way.release(bare)
+        drawn(way, bare)
     proven = Sensitivity.uniform(Norm.L2_SQUARED, 4)
     assert LEAK.sensitivity.covers(proven)
     assert not proven.covers(LEAK.sensitivity)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawing import drawn
 from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger, NoisyVotes
 from stillroom.gate.accounting import price
@@ -164,10 +165,10 @@ def test_votes_pass_the_gate_and_soft_votes_are_not_sold_as_a_sum_of_records(tmp
     ledger.set_budget(Budget(50.0, 1e-5), reason="a test")
     gate, teachers = Gate(ledger, ids=["a"]), Given(scores_of(1))
     votes = gate.reserve(NoisyVotes(teachers=7, classes=4, sigma=20), 6)
-    assert votes.release(teachers.votes(np.zeros((6, 1)))).value.shape == (6, 4)
+    assert drawn(votes, teachers.votes(np.zeros((6, 1)))).value.shape == (6, 4)
     total = gate.reserve(GaussianSum(Fraction(20 * 64), 4, squared_norm=2 * 64**2), 6)
     with pytest.raises(NotSanitised):
-        total.release(teachers.soft_votes(np.zeros((6, 1)), 64))
+        drawn(total, teachers.soft_votes(np.zeros((6, 1)), 64))
 
 
 def test_scores_of_many_teachers_are_never_there_at_once():

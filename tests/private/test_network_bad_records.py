@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from drawing import drawn
 from stillroom.errors import BadInput
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger
 from stillroom.models.flat_weights import flatten
@@ -225,7 +226,7 @@ def test_no_draw_is_lost_by_a_record(name, ghost, tmp_path):
     answers = []
     for step in range(12):
         bounded = records.clipped_sum(weights, CLIP, way.poisson(), step=step)
-        answers.append(way.release(bounded))
+        answers.append(drawn(way, bounded))
     # The chance that it was in none of the samples, and nothing was tried, is 2^-12.
     assert (way.left, len(answers)) == (0, 12)
 

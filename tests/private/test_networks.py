@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from drawing import drawn
 from stillroom.data import Split, digits
 from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger
@@ -377,16 +378,16 @@ def test_the_gate_refuses_what_was_not_paid_for(split, tmp_path):
     rare.poisson()
     another_rate = records.clipped_sum(weights, CLIP, often.poisson(), step=1)
     with pytest.raises(NotSanitised, match="sample"):
-        rare.release(another_rate)
+        drawn(rare, another_rate)
     with pytest.raises(NotSanitised, match="sample"):
-        rare.release(records.clipped_sum(weights, CLIP, None, step=1))
+        drawn(rare, records.clipped_sum(weights, CLIP, None, step=1))
     home_made = SecretSample(Fraction(1, 50), lambda size: np.ones(size, dtype=bool))
     with pytest.raises(NotSanitised, match="sample"):
-        rare.release(records.clipped_sum(weights, CLIP, home_made, step=1))
-    assert len(often.release(another_rate).receipts) == 1
+        drawn(rare, records.clipped_sum(weights, CLIP, home_made, step=1))
+    assert len(drawn(often, another_rate).receipts) == 1
     uninflated = gate.reserve(GaussianSum(20 * CLIP.steps, records.width, CLIP.steps**2), 1)
     with pytest.raises(NotSanitised, match="further"):
-        uninflated.release(records.clipped_sum(weights, CLIP, None, step=1))
+        drawn(uninflated, records.clipped_sum(weights, CLIP, None, step=1))
 
 
 @pytest.mark.slow
@@ -408,7 +409,7 @@ def test_digits_at_epsilon_8(split, tmp_path):
     for step in range(steps):
         secret = gate.poisson()
         bounded = records.clipped_sum(layer.weights, clip, secret, step=step)
-        noisy = gate.release(bounded)
+        noisy = drawn(gate, bounded)
         layer.step(noisy)
     assert gate.left == 0
     assert layer.drift.chance(float(noise * clip.steps)) < 1e-9

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from drawing import drawn
 from stillroom.data import Dataset, digits
 from stillroom.engine import Engine
 from stillroom.errors import BadInput, NotSanitised
@@ -198,9 +199,9 @@ def test_opposite_teachers_are_as_far_apart_as_is_paid_for(tmp_path):
     ledger = Ledger.create(tmp_path / "l.sqlite", ids=["a"], purpose="audit")
     ledger.set_budget(Budget(5.0, 1e-5), reason="a test")
     gate = Gate(ledger, ids=["a"])
-    gate.reserve(GaussianAnswers(10 * STEPS, 15, 4 * STEPS**2), 1).release(answer)
+    drawn(gate.reserve(GaussianAnswers(10 * STEPS, 15, 4 * STEPS**2), 1), answer)
     with pytest.raises(NotSanitised):
-        gate.reserve(GaussianAnswers(10 * STEPS, 15, STEPS**2), 1).release(answer)
+        drawn(gate.reserve(GaussianAnswers(10 * STEPS, 15, STEPS**2), 1), answer)
 
 
 RECORD_CHANGE = Pair(Unit.RECORD, Relation.CHANGE)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from drawing import drawn
 from stillroom.features import FEATURES
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism
 from stillroom.gate.entropy import Entropy
@@ -52,7 +53,7 @@ def make(
     passage = gate.reserve(mechanism, 3, recipe=RECIPE, accept_infinite=True)
     nothing = np.zeros((1, mechanism.coordinates), np.int64)
     for _ in range(steps):
-        passage.release(Bounded(nothing, mechanism.sensitivity))
+        drawn(passage, Bounded(nothing, mechanism.sensitivity))
     known: dict[str, Any] = {
         "method": "direct",
         "mode": "certified",

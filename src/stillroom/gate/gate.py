@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from stillroom.gate.entropy import Entropy, source_of
-from stillroom.gate.ledger import draws, members
+from stillroom.gate.ledger import members
 from stillroom.gate.ledger.blocks import Wish, name_of
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.mechanisms import Mechanism
-from stillroom.gate.passage import Passage, question_key
-from stillroom.vocabulary import Integers, Receipt, Sanitised, Sealed
+from stillroom.gate.passage import Passage
+from stillroom.vocabulary import Sealed
 
 
 class Gate:
@@ -43,7 +43,8 @@ class Gate:
     >>> ledger.set_budget(Budget(epsilon=5, delta=1e-5), reason="label 50 digits")
     >>> gate = Gate(ledger, ids=split.sensitive.ids)
     >>> votes = gate.reserve(NoisyArgmax(teachers=40, classes=10, sigma=9), 50)
-    >>> labels = votes.release(teachers.votes(split.public.x[:50]))
+    >>> asked = split.public.x[:50]
+    >>> labels = votes.answer(asked.tobytes(), lambda: teachers.votes(asked))
     >>> bool((labels.value == split.public.y[:50]).mean() > 0.5), len(labels.receipts)
     (True, 1)
     """
@@ -93,23 +94,9 @@ class Gate:
         )
         return passages[name_of(0)]
 
-    @overload
     def reserve_all(
         self, wishes: Mapping[str, Wish], *, recipe: str = "", accept_infinite: bool = False
-    ) -> dict[str, Passage]: ...
-
-    @overload
-    def reserve_all(
-        self, wishes: Sequence[Wish], *, recipe: str = "", accept_infinite: bool = False
-    ) -> list[Passage]: ...
-
-    def reserve_all(
-        self,
-        wishes: Mapping[str, Wish] | Sequence[Wish],
-        *,
-        recipe: str = "",
-        accept_infinite: bool = False,
-    ) -> dict[str, Passage] | list[Passage]:
+    ) -> dict[str, Passage]:
         """Pay for several mechanisms as one block: all of them fit, or none is charged.
 
         Args:
@@ -121,10 +108,6 @@ class Gate:
             BadInput: a name or a count cannot stand in the ledger.
             BudgetExhausted: they do not fit; nothing was drawn.
         """
-        if not isinstance(wishes, Mapping):
-            named = {name_of(place): wish for place, wish in enumerate(wishes)}
-            paid = self.reserve_all(named, recipe=recipe, accept_infinite=accept_infinite)
-            return list(paid.values())
         recipe_hash = _hash(recipe)
         block = self.ledger.reserve(
             wishes,
@@ -138,18 +121,14 @@ class Gate:
         """The block that was paid for under this very recipe, to go on with; None if there is none.
 
         Returns:
-            Its passages by name.
+            Its passages by name; "wish 1", "wish 2", ... where the ledger is older than names.
 
         Raises:
             UnsupportedEvent: the block's mechanisms are not known here.
         """
         recipe_hash = _hash(recipe)
         found = self.ledger.reserved(recipe_hash, source_of(self._entropy))
-        if found is None:
-            return None
-        passages = self._passages(recipe_hash, *found)
-        unnamed = list(passages) == [name_of(place) for place in range(len(passages))]
-        return list(passages.values()) if unnamed else passages  # type: ignore[return-value]
+        return None if found is None else self._passages(recipe_hash, *found)
 
     def _passages(
         self, recipe_hash: str, block: int, wishes: Mapping[str, Wish]
@@ -158,18 +137,6 @@ class Gate:
             name: Passage(self.ledger, self._entropy, recipe_hash, block, place, name, *wish)
             for place, (name, wish) in enumerate(wishes.items())
         }
-
-    def recall(
-        self, mechanism: Mechanism, query: bytes, *, recipe: str = ""
-    ) -> Sanitised[Integers] | None:
-        """The answer already paid for to the same public question, if there is one; free (L7)."""
-        recipe_hash = _hash(recipe)
-        key = question_key(self.ledger, recipe_hash, query, mechanism)
-        known = draws.known(self.ledger.store, key)
-        if known is None:
-            return None
-        receipt = Receipt(self.ledger.id, known.block, known.draw)
-        return Sanitised(draws.answers(self.ledger.store, known.draw), (receipt,))
 
 
 def _hash(recipe: str) -> str:

@@ -19,13 +19,6 @@ from stillroom.gate.sampling import coins
 from stillroom.vocabulary import Bounded, Integers, Receipt, Sanitised, SecretSample
 
 
-def question_key(ledger: Ledger, recipe_hash: str, question: bytes, mechanism: Mechanism) -> str:
-    """What an answer is kept under: the hash of its public question, and of who asked what (L7)."""
-    asked = hashlib.sha256(question).hexdigest()
-    parts = [ledger.id, recipe_hash, asked, mechanism.describe()]
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()
-
-
 class Passage:
     """A paid way through the gate for one mechanism; satisfies `vocabulary.OpenGate`.
 
@@ -137,10 +130,13 @@ class Passage:
         return self._release(ask(), key=key)
 
     def _key(self, question: bytes) -> str:
+        """What an answer is kept under: the hash of its question, and of who asked what (L7)."""
         if self.mechanism.one_row:
             # Sums are numbered, so that only their own wish may recall them: never cached (L7).
             question = f"{self.block} {self._place} ".encode() + question
-        return question_key(self._ledger, self._recipe_hash, question, self.mechanism)
+        asked = hashlib.sha256(question).hexdigest()
+        parts = [self._ledger.id, self._recipe_hash, asked, self.mechanism.describe()]
+        return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
     def _known(self, key: str) -> Stored | None:
         """What was answered before under this key, unless it still waits for its turn here."""
@@ -151,38 +147,6 @@ class Passage:
     def _kept(self, stored: Stored) -> Sanitised[Integers]:
         values = draws.answers(self._ledger.store, stored.draw)
         return Sanitised(values, (Receipt(self._ledger.id, stored.block, stored.draw),))
-
-    def earlier(self) -> list[Sanitised[Integers]]:
-        """The answers the block has given so far, in order; reading them again is free."""
-        given = draws.committed(self._ledger.store, self.block, self._place)
-        return [self._kept(stored) for stored in given]
-
-    def release(self, bounded: Bounded) -> Sanitised[Integers]:
-        """Add the mechanism's noise to a bounded value, one answer per row.
-
-        Raises:
-            NotSanitised: the value may move further than was paid for.
-            BudgetExhausted: the block has fewer answers left; nothing was drawn.
-        """
-        return self._release(bounded, key=None)
-
-    def ask(self, query: bytes, answer: Callable[[], Bounded]) -> Sanitised[Integers]:
-        """Answer a public question; the same question again gets the same answer, free (L7).
-
-        Args:
-            query: the bytes of the public question.
-            answer: computes the bounded value; not called when the answer is known.
-        """
-        if self.mechanism.one_row:
-            raise BadInput(
-                "sums are not kept by question",
-                where="ask",
-                why="a gradient is not an answer to a public question",
-                remedy="use release",
-            )
-        key = self._key(query)
-        known = draws.known(self._ledger.store, key)
-        return self._release(answer(), key=key) if known is None else self._kept(known)
 
     def poisson(self) -> SecretSample:
         """Begin a step: its row is written, then the sample of the block's rate can be opened.
@@ -214,7 +178,7 @@ class Passage:
         wish = (self.mechanism, self.count)
         return self._ledger.begin_draw(self.block, self._place, wish, count)
 
-    def _release(self, bounded: Bounded, key: str | None) -> Sanitised[Integers]:
+    def _release(self, bounded: Bounded, key: str) -> Sanitised[Integers]:
         value = self._checked(bounded)
         if self._pending is not None:
             _, draw = self._pending

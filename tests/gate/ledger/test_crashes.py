@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drawing import drawn
 from stillroom.errors import BudgetExhausted
 from stillroom.gate import Budget, ConfidentVotes, Gate, Ledger, NoisyVotes
 from stillroom.gate.accounting import price
@@ -112,7 +113,9 @@ def work(path: Path, diary: Diary, votes: NoisyVotes, step: str, passage: int) -
         except BudgetExhausted:
             diary.note("refused")
             continue
-        way.release(Bounded(np.array([[3, 1, 1]]), votes.sensitivity))
+        # Of its own, for the processes share the recipe and would share answers.
+        question = b"%d" % way.block
+        way.answer(question, lambda: Bounded(np.array([[3, 1, 1]]), votes.sensitivity))
 
 
 def race(
@@ -230,11 +233,11 @@ def test_a_lost_draw_stays_charged_and_is_not_drawn_again(tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(Entropy, "octets", dies)
         with pytest.raises(KeyboardInterrupt):
-            way.release(one)
-    way.release(one)
-    way.release(one)
+            drawn(way, one)
+    drawn(way, one)
+    drawn(way, one)
     with pytest.raises(BudgetExhausted, match="0 answers left"):
-        way.release(one)
+        drawn(way, one)
     rows = list(ledger.store.rows("block IS NOT NULL"))
     assert [row.kind for row in rows] == ["draw", "draw", "commit", "draw", "commit"]
 
@@ -249,6 +252,6 @@ def test_a_lost_confident_draw_counts_as_answered(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Entropy, "octets", dies)
         with pytest.raises(KeyboardInterrupt):
-            way.release(three)
-    assert mechanism.answered(way.release(three).value) == 1
-    assert mechanism.answered(way.release(three).value) == 0
+            drawn(way, three)
+    assert mechanism.answered(drawn(way, three).value) == 1
+    assert mechanism.answered(drawn(way, three).value) == 0

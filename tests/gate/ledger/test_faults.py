@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drawing import drawn
 from gate.ledger.tracing import ALL, CHANGING, SUPPORTED, Ended, traced
 from stillroom.errors import StillroomError
 from stillroom.gate import Budget, Gate, Ledger, NoisyVotes
@@ -61,7 +62,7 @@ class Life:
         return lambda: gate.reserve(VOTES, 2, recipe="a run")
 
     def draw(self) -> Callable[[], object]:
-        (way,) = Gate(Ledger.open(self.path), ids=IDS).reopen("a run")
+        (way,) = Gate(Ledger.open(self.path), ids=IDS).reopen("a run").values()
         real = Entropy.octets
 
         def witnessed(entropy: Entropy, count: int) -> bytes:
@@ -71,7 +72,7 @@ class Life:
 
         # The real class and no other, for any other's noise is priced at infinity.
         Entropy.octets = witnessed
-        return lambda: way.release(VALUE)
+        return lambda: drawn(way, VALUE)
 
     def begin(self, stage: str) -> None:
         """Make all that comes before a stage, and keep it."""
@@ -160,9 +161,10 @@ def goes_on(ledger: Ledger) -> None:
     if not ledger.budgets():
         ledger.set_budget(BUDGET, reason="a test")
     gate = Gate(ledger, ids=IDS)
-    (way,) = gate.reopen("a run") or [gate.reserve(VOTES, 2, recipe="a run")]
+    paid = gate.reopen("a run") or gate.reserve_all({"wish 1": (VOTES, 2)}, recipe="a run")
+    (way,) = paid.values()
     assert way.left == 2 - kinds(ledger)["draw"]
-    way.release(VALUE)
+    drawn(way, VALUE)
     ledger.store.check_chain()
     ledger.close()
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawing import drawn
 from stillroom.errors import BadInput, BudgetExhausted, WrongData
 from stillroom.gate import (
     Budget,
@@ -95,7 +96,7 @@ def test_rows_do_not_tell_whether_a_record_is_new(tmp_path):
         made = Ledger.create(tmp_path / f"{number}.sqlite", ids=IDS, purpose="audit")
         made.set_budget(Budget(1.0, 1e-5), reason="a test")
         for release in (IDS, ids):
-            Gate(made, ids=release).reserve(VOTES, 2).release(some_votes(2))
+            drawn(Gate(made, ids=release).reserve(VOTES, 2), some_votes(2))
         exports.append(export(made)["rows"])
         verify(made)
     shapes = [
@@ -128,7 +129,7 @@ def test_a_row_of_members_tells_nothing_without_the_key(ledger):
 
 def test_draws_tell_no_time(ledger):
     """A step takes as long as its batch, so not even the second of a draw may be kept."""
-    Gate(ledger, ids=IDS).reserve(VOTES, 3).release(some_votes(3))
+    drawn(Gate(ledger, ids=IDS).reserve(VOTES, 3), some_votes(3))
     days = {row["kind"]: row["at"] for row in export(ledger)["rows"]}
     assert {kind for kind, day in days.items() if day} == {"open", "budget", "block"}
     assert all(len(day) == len("2026-01-31") for day in days.values() if day)
@@ -137,7 +138,7 @@ def test_draws_tell_no_time(ledger):
 def test_a_ledger_without_a_record_is_the_neighbour_of_one_with_a_record(tmp_path):
     empty = Ledger.create(tmp_path / "l.sqlite", ids=[], purpose="audit", ids_from_content=True)
     empty.set_budget(Budget(1.0, 1e-5), reason="a test")
-    Gate(empty, ids=[]).reserve(VOTES, 1).release(some_votes())
+    drawn(Gate(empty, ids=[]).reserve(VOTES, 1), some_votes())
     Gate(empty, ids=["sha256:ab-0"])
     with pytest.raises(WrongData):
         Gate(empty, ids=["sha256:cd-0"])
@@ -351,7 +352,7 @@ def test_deltas_that_look_alike_are_told_apart(ledger):
 
 
 def test_reading_changes_nothing(ledger):
-    Gate(ledger, ids=IDS).reserve(VOTES, 3).release(some_votes(3))
+    drawn(Gate(ledger, ids=IDS).reserve(VOTES, 3), some_votes(3))
     ledger.close()
     before = contents(ledger.path.parent)
     reader = Ledger.open(ledger.path, read_only=True)
@@ -367,7 +368,7 @@ def test_reading_changes_nothing(ledger):
 def test_an_export_can_be_checked_and_priced_again(ledger, tmp_path):
     gate = Gate(ledger, ids=IDS)
     for _ in range(3):
-        gate.reserve(VOTES, 10).release(some_votes(10))
+        drawn(gate.reserve(VOTES, 10), some_votes(10))
     document = json.loads(json.dumps(export(ledger)))
     assert not any(identity in json.dumps(document) for identity in IDS)
     rows = rows_of_export(document, "here")

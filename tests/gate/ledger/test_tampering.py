@@ -10,6 +10,7 @@ import sqlite3
 import numpy as np
 import pytest
 
+from drawing import drawn
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Budget, Gate, Head, Ledger, NoisyVotes, Passage
 from stillroom.gate.entropy import Entropy
@@ -33,7 +34,7 @@ def path(tmp_path):
 
 def spend(ledger):
     way = Gate(ledger, ids=IDS).reserve(VOTES, 2)
-    way.release(Bounded(np.tile([3, 1, 1], (2, 1)), VOTES.sensitivity))
+    drawn(way, Bounded(np.tile([3, 1, 1], (2, 1)), VOTES.sensitivity))
 
 
 def edit(path, *statements):
@@ -231,14 +232,14 @@ def test_a_copy_made_after_payment_cannot_draw_the_paid_block_again(path):
     ledger.close()
     copied = Ledger.open(copy_of(path))
     value = Bounded(np.tile([3, 1, 1], (2, 1)), VOTES.sensitivity)
-    way.release(value)
+    drawn(way, value)
     again = Passage(copied, Entropy(), "", way.block, 0, way.name, VOTES, 4)
     assert again.left == 4
     with pytest.raises(DoesNotVerify, match="seen before") as caught:
-        again.release(value)
+        drawn(again, value)
     assert caught.value.exit_code == 4
     assert copied.drawn(way.block, 0) == 0
-    way.release(value)
+    drawn(way, value)
 
 
 def _gate_of(ledger):
@@ -279,7 +280,7 @@ def _race(path, gun, told):
     gate = _gate_of(ledger)
     gun.wait()
     try:
-        gate.reserve(VOTES, 2).release(value)
+        drawn(gate.reserve(VOTES, 2), value)
     except DoesNotVerify:
         told.put(0)
     else:

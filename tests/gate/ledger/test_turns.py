@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drawing import drawn
 from gate.ledger.turns import play, schedules, stops_alone
 from stillroom.gate import Budget, Gate, Ledger, NoisyVotes
 from stillroom.gate.entropy import Entropy
@@ -103,7 +104,7 @@ def reserving(path: Path) -> Prepare:
 
 def drawing(path: Path, diary: Path) -> Prepare:
     def prepare() -> Callable[[], object]:
-        (way,) = gate_at(path).reopen("a run")
+        (way,) = gate_at(path).reopen("a run").values()
         real = Entropy.octets
 
         def witnessed(entropy: Entropy, count: int) -> bytes:
@@ -113,7 +114,7 @@ def drawing(path: Path, diary: Path) -> Prepare:
 
         # The real class and no other, for any other's noise is priced at infinity.
         Entropy.octets = witnessed
-        return lambda: way.release(VALUE)
+        return lambda: drawn(way, VALUE)
 
     return prepare
 

@@ -83,14 +83,13 @@ def answerable(store: Store, block: int, place: int, wish: Wish) -> int:
     return mechanism.capacity(reserved) - _promised(store, block, last).total(place)
 
 
-def commit(
-    store: Store, block: int, draw: int, answers: Integers, answered: int, key: str | None
-) -> None:
+def commit(store: Store, block: int, draw: int, answers: Integers, answered: int, key: str) -> None:
     """Store the noisy answers and close the draw; only inside a transaction."""
     content = np.ascontiguousarray(answers, dtype="<i8").tobytes()
-    body = {"draw": draw, "answered": answered, "answers": hashlib.sha256(content).hexdigest()}
+    told = hashlib.sha256(content).hexdigest()
+    body = {"draw": draw, "answered": answered, "answers": told, "question": key}
     shape = ",".join(map(str, answers.shape))
-    store.append("commit", body if key is None else {**body, "question": key}, block)
+    store.append("commit", body, block)
     store.insert_answers(draw, key, shape, content)
 
 

@@ -389,7 +389,7 @@ class Ledger:
             return draws.begin(self._store, block, place, wish, count)
 
     def commit_draw(
-        self, block: int, draw: int, answers: Integers, answered: int, key: str | None
+        self, block: int, draw: int, answers: Integers, answered: int, key: str
     ) -> None:
         """Store the noisy answers and close the draw, in one transaction (L2)."""
         with self._change():

@@ -305,7 +305,7 @@ class Store:
         assert connection.in_transaction
         connection.executemany("INSERT INTO members VALUES (?, ?)", members)
 
-    def insert_answers(self, draw: int, key: str | None, shape: str, content: bytes) -> None:
+    def insert_answers(self, draw: int, key: str, shape: str, content: bytes) -> None:
         """Keep the noisy answers of a draw; only inside a transaction."""
         connection = self._connect()
         assert connection.in_transaction
