@@ -1,6 +1,6 @@
 """The training of a network: hints, self learning, distillation, one epoch per call.
 
-Hinton et al. 2015 and RONA (Wang et al. 2019), Algorithm 1. Teachers and students, private and
+Hinton et al. 2015, and Algorithm 1 of Wang et al. 2019. Teachers and students, private and
 public ones, share this loop: AdamW with one cycle of the learning rate over all epochs.
 """
 
@@ -29,7 +29,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def softened(temperature: float) -> Loss:
-    """Cross-entropy between softened probabilities (eq. 4 of RONA)."""
+    """Cross-entropy between softened probabilities (eq. 4 of Wang et al. 2019)."""
 
     def loss(guess: Tensor, scores: Tensor) -> Tensor:
         target = F.softmax(scores / temperature, 1)

@@ -1,9 +1,9 @@
 """One ordinary teacher, trained on public and sensitive records without any protection.
 
-It is what RONA publishes about, so it is here: to run the method as published. One record may
-change the whole teacher, in any way. What it says outside is therefore either unprotected, with no
-sensitivity for any unit, or a residual that is clipped as a whole (reading R3 of
-theory.md#rona-as-published).
+It is what Wang et al. 2019 publish about, so it is here: to run their method as published. One
+record may change the whole teacher, in any way. What it says outside is therefore either
+unprotected, with no sensitivity for any unit, or a residual that is clipped as a whole (reading R3
+in docs/theory.md).
 
 Claim of R3: for each batch of queries the answer is an integer vector of a norm of at most
 `steps`, whatever the teacher is. Any two teachers are at most 2 * steps apart, so D = 2B for a

@@ -1,4 +1,4 @@
-"""Hints: RONA's adaptive norm bound, and what is made of the noisy answers.
+"""Hints: the adaptive norm bound of Wang et al. 2019, and what is made of the noisy answers.
 
 The bound is how far a teacher's hints usually are from the auxiliary teacher's. It is free because
 no sensitive record has a part in it: stand-ins, trained on public records as the teachers are on

@@ -1,6 +1,7 @@
 """Query selection: which public samples the teacher is asked about, by what the student says.
 
-RONA's Algorithm 3 (greedy k-centre on the KL divergence) and the three rivals of its Fig. 2e. All
+Algorithm 3 of Wang et al. 2019 (greedy k-centre on the KL divergence) and the three rivals of its
+Fig. 2e. All
 of it is post-processing: the student and the samples are public or sanitised before they come here.
 """
 
@@ -32,7 +33,7 @@ SUM_SLACK = 1e-3
 
 
 def k_centre(probabilities: npt.ArrayLike, count: int, *, seed: int, round: int = 0) -> Integers:
-    """RONA's Algorithm 3: a random sample, then always the one farthest from all picked so far.
+    """Algorithm 3 of Wang et al. 2019: a random sample, then always the one farthest from all picked so far.
 
     The distance of sample i from a picked j is KL(P_i || P_j), P the student's probabilities. Each
     pick is one pass over the samples, which keep the least distance they have seen. Equally far

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,8 @@ from stillroom.recipe.section import Section
 class Recipe(Section):
     """Everything a run depends on but the noise."""
 
+    renamed: ClassVar[dict[str, str]] = {"data.public_size": "data.declared_size"}
+    """Keys of earlier recipes and what they are called now."""
     method: str = Field("direct", description="how the model learns")
     mode: Literal["certified", "as-published"] = Field(
         "certified", description="sound, or a paper's algorithm as it was printed"

@@ -18,13 +18,6 @@ from stillroom.recipe.section import shown_key
 
 LARGEST_FILE = 1 << 20
 MOST_FAULTS = 20
-RENAMED = {
-    "data.public_size": "data.declared_size",
-    "rona.source": "source",
-    "published.teacher": "plain.teacher",
-    "published.teacher_epochs": "plain.epochs",
-}
-"""Keys of earlier recipes and what they are called now."""
 
 KindOf = Callable[[str], type[Recipe]]
 """The recipe class of a method, by the method's name."""
@@ -121,8 +114,8 @@ def _refuse_unprintable(value: Any, where: str, place: str = "") -> None:
 def _fault(kind: type[Recipe], fault: Any) -> str:
     place = ".".join(map(shown_key, fault["loc"]))
     if fault["type"] == "extra_forbidden":
-        if place in RENAMED:
-            return f"{place}: is now called {RENAMED[place]!r}"
+        if place in kind.renamed:
+            return f"{place}: is now called {kind.renamed[place]!r}"
         known = list(_section(kind, fault["loc"][:-1]).model_fields)
         near = difflib.get_close_matches(shown_key(fault["loc"][-1]), known, n=1, cutoff=0.0)
         return f"{place}: unknown key; the nearest known one is {near[0]!r}"

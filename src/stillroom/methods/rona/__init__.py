@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -20,6 +20,12 @@ NOMINAL_HINT = 256
 class RonaRecipe(RecipeWithSource):
     """A small student of a teacher that saw the sensitive records."""
 
+    renamed: ClassVar[dict[str, str]] = {
+        **RecipeWithSource.renamed,
+        "rona.source": "source",
+        "published.teacher": "plain.teacher",
+        "published.teacher_epochs": "plain.epochs",
+    }
     method: Literal["rona"] = Field("rona", description="how the model learns")
     rona: RonaSection = RonaSection()
     published: PublishedSection | None = Field(None, description="for source plain")

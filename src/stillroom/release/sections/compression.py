@@ -11,7 +11,7 @@ from stillroom.errors import BadInput
 from stillroom.release.sections.base import Body, Core, Section, classifier_in
 
 IMAGES = 100
-"""Images of one timing, one per call: "100 images consecutively" (RONA, Table 2)."""
+"""Images of one timing, one per call: "100 images consecutively" (Wang et al. 2019, Table 2)."""
 REPEATS = 5
 
 RATIOS = {
