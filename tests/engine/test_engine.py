@@ -18,7 +18,7 @@ import pytest
 from engine import tasks
 from processes import started, with_tests
 from stillroom import engine as engines
-from stillroom.engine import Engine, Unit, run_all
+from stillroom.engine import Engine, WorkItem, run_all
 from stillroom.errors import BadInput, WrongData
 
 SERIAL = Engine("serial")
@@ -27,7 +27,7 @@ KEY = "plan-1"
 
 
 def units(count):
-    return [Unit(f"teacher-{number:03}", number) for number in range(count)]
+    return [WorkItem(f"teacher-{number:03}", number) for number in range(count)]
 
 
 def bits(results):
@@ -78,11 +78,11 @@ import os, sys
 from functools import partial
 from pathlib import Path
 from engine import tasks
-from stillroom.engine import Engine, Unit, run_all
+from stillroom.engine import Engine, WorkItem, run_all
 from stillroom.errors import BadInput, WrongData
 
 cluster, told = Engine(sys.argv[1], workers=2), []
-units = [Unit(f"teacher-{number:03}", number) for number in range(4)]
+units = [WorkItem(f"teacher-{number:03}", number) for number in range(4)]
 folder, on_done = Path(sys.argv[2]), lambda *done: told.append(done)
 run_all(tasks.train, units, engine=cluster, folder=folder, key="plan-1", on_done=on_done)
 assert told == [(done, 4) for done in range(5)], told
@@ -135,7 +135,7 @@ def test_results_come_in_the_order_of_the_units(tmp_path):
 
 
 def test_large_payloads_are_not_written_to_files():
-    large = [Unit(name, np.zeros(1 << 18)) for name in ("a", "b")]
+    large = [WorkItem(name, np.zeros(1 << 18)) for name in ("a", "b")]
     assert not any(result["mapped"] for result in run_all(tasks.is_a_file, large, engine=TWO))
 
 
@@ -241,11 +241,11 @@ import sys
 from functools import partial
 from pathlib import Path
 from engine import tasks
-from stillroom.engine import Engine, Unit, run_all
+from stillroom.engine import Engine, WorkItem, run_all
 folder = Path(sys.argv[1])
 run_all(
     partial(tasks.count_slowly, folder / "diary"),
-    [Unit(f"teacher-{number:03}", number) for number in range(4)],
+    [WorkItem(f"teacher-{number:03}", number) for number in range(4)],
     engine=Engine("loky", workers=2), folder=folder / "r", key="plan-1",
 )
 """
@@ -320,11 +320,11 @@ def test_other_results_are_refused(result):
 @pytest.mark.parametrize("names", [["a", "a"], ["a", "A"], ["a/b"], [".."], [""], ["a\n"], ["ä"]])
 def test_names_that_are_no_file_names_are_refused(names):
     with pytest.raises(BadInput, match="names"):
-        run_all(tasks.train, [Unit(name, 0) for name in names], engine=SERIAL)
+        run_all(tasks.train, [WorkItem(name, 0) for name in names], engine=SERIAL)
 
 
 def test_payloads_stay_out_of_reprs():
-    assert "secret" not in repr(Unit("a", "secret"))
+    assert "secret" not in repr(WorkItem("a", "secret"))
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,12 @@ witness, kind = sys.argv[1:]
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
 from functools import partial
 from engine import tasks
-from stillroom.engine import Engine, Unit, run_all
+from stillroom.engine import Engine, WorkItem, run_all
 
 def compute():
     run_all(
         partial(tasks.compute_for_ever, witness),
-        [Unit("a", 0), Unit("b", 0)],
+        [WorkItem("a", 0), WorkItem("b", 0)],
         engine=Engine(kind, workers=2),
     )
 """

@@ -107,10 +107,10 @@ def test_release_and_a_long_predict_are_quiet_and_would_not_be_by_themselves(tmp
 WORK = """
 import sys
 from engine import tasks
-from stillroom.engine import Engine, Unit, run_all
+from stillroom.engine import Engine, WorkItem, run_all
 
 if __name__ == "__main__":
-    units = [Unit("a", 0), Unit("b", 1)]
+    units = [WorkItem("a", 0), WorkItem("b", 1)]
     results = run_all(tasks.listeners, units, engine=Engine(sys.argv[1], workers=2))
     print("reachable", [result["reachable"].tolist() for result in results])
 """

@@ -25,7 +25,7 @@ from stillroom.engine.results import Result, Store, checked
 from stillroom.engine.workers import Engine, one_thread, stream
 from stillroom.errors import BadInput, StillroomError
 
-__all__ = ["CORES", "Engine", "Result", "Task", "Unit", "run_all"]
+__all__ = ["CORES", "Engine", "Result", "Task", "WorkItem", "run_all"]
 
 Task = Callable[[Any], Mapping[str, npt.NDArray[Any]]]
 
@@ -40,7 +40,7 @@ CORES = Engine()
 
 
 @dataclass(frozen=True)
-class Unit:
+class WorkItem:
     """One training: a name that becomes a file name, and what the task is given."""
 
     name: str
@@ -49,7 +49,7 @@ class Unit:
 
 def run_all(
     task: Task,
-    units: Sequence[Unit],
+    units: Sequence[WorkItem],
     *,
     engine: Engine = CORES,
     folder: Path | None = None,
@@ -71,7 +71,7 @@ def run_all(
             workers were killed again and again. What was finished before is kept.
 
     >>> import numpy as np
-    >>> run_all(lambda side: {"area": np.array(side**2)}, [Unit("a", 3)], engine=Engine("serial"))
+    >>> run_all(lambda side: {"area": np.array(side**2)}, [WorkItem("a", 3)], engine=Engine("serial"))
     [{'area': array(9)}]
     """
     _refuse_bad_names(units)
@@ -104,7 +104,7 @@ def run_all(
     return [results[position] for position in range(len(units))]
 
 
-def _run_one(task: Task, position: int, unit: Unit) -> tuple[int, Result]:
+def _run_one(task: Task, position: int, unit: WorkItem) -> tuple[int, Result]:
     with one_thread():
         try:
             result = task(unit.payload)
@@ -126,7 +126,7 @@ def _killed(left: list[str], total: int, *, kept: bool) -> BadInput:
     )
 
 
-def _refuse_bad_names(units: Sequence[Unit]) -> None:
+def _refuse_bad_names(units: Sequence[WorkItem]) -> None:
     names = [unit.name for unit in units]
     if len({name.casefold() for name in names}) != len(names) or not all(
         _NAME.fullmatch(name) for name in names

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from stillroom.engine import CORES, Engine, Unit, run_all
+from stillroom.engine import CORES, Engine, WorkItem, run_all
 from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.features.projection import GRID_BITS, Grid
 from stillroom.features.scattering import Scattering
@@ -199,7 +199,7 @@ class Extractor:
         graph = self.graph
         parts = [x[start : start + CHUNK] for start in range(0, len(x), CHUNK)]
         units = [
-            Unit(f"part-{i:05d}", (graph, self.shortest, part)) for i, part in enumerate(parts)
+            WorkItem(f"part-{i:05d}", (graph, self.shortest, part)) for i, part in enumerate(parts)
         ]
         stamp = hashlib.sha256(self.digest.encode() + np.ascontiguousarray(x).tobytes())
         key = stamp.hexdigest()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from stillroom.engine import Engine, Result, Unit, run_all
+from stillroom.engine import Engine, Result, WorkItem, run_all
 from stillroom.models.augmentation import Views
 from stillroom.models.build import build
 from stillroom.models.pictures import AsPictures
@@ -81,7 +81,7 @@ def train_all(
     """Networks in eval mode, in order; those the folder holds are not trained again."""
     digests = [training.digest() for training in trainings]
     wanted = dict(zip(digests, trainings, strict=True))
-    units = [Unit(digest[:32], training) for digest, training in wanted.items()]
+    units = [WorkItem(digest[:32], training) for digest, training in wanted.items()]
     results = run_all(
         _train, units, engine=engine, folder=folder, key=f"public {CODE}", on_done=on_done
     )

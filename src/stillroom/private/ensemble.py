@@ -20,7 +20,6 @@ import numpy.typing as npt
 from stillroom import engine as work
 from stillroom.errors import BadInput
 from stillroom.features import pixels
-from stillroom.private.answers import Answers
 from stillroom.private.ensemble_plan import RIDGE, EnsemblePlan
 from stillroom.private.hints import Hints, hint_residual, hint_sensitivity, hint_steps
 from stillroom.private.quantise import Floats
@@ -36,6 +35,7 @@ from stillroom.private.shard_training import (
     shard_payload,
     train_group,
 )
+from stillroom.private.teacher_sums import TeacherSums
 from stillroom.randomness import uniforms
 from stillroom.vocabulary import Bounded, Integers, Unit
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Ensemble", "EnsemblePlan", "Rows"]
 
 
-class Ensemble(Answers):
+class Ensemble(TeacherSums):
     """Teachers on disjoint shards, ready to answer public queries with bounded sums.
 
     Guarantee: one record (one person, where persons are known), added, removed or changed under
@@ -119,7 +119,7 @@ class Ensemble(Answers):
         size = 1 if plan.one_by_one else plan.stack
         own = shard_members(data, plan)
         units = [
-            work.Unit(f"teachers-{n:05d}", shard_payload(data, own[n : n + size], first=n))
+            work.WorkItem(f"teachers-{n:05d}", shard_payload(data, own[n : n + size], first=n))
             for n in range(0, plan.count, size)
         ]
         task = partial(train_group, plan, rows, probe.shape[1:], len(data.classes), start)

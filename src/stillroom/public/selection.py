@@ -33,7 +33,7 @@ SUM_SLACK = 1e-3
 
 
 def k_centre(probabilities: npt.ArrayLike, count: int, *, seed: int, round: int = 0) -> Integers:
-    """Algorithm 3 of Wang et al. 2019: a random sample, then always the one farthest from all picked so far.
+    """Algorithm 3 of Wang et al. 2019: a random sample, then always the farthest from all picked.
 
     The distance of sample i from a picked j is KL(P_i || P_j), P the student's probabilities. Each
     pick is one pass over the samples, which keep the least distance they have seen. Equally far

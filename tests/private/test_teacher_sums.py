@@ -16,14 +16,14 @@ from stillroom.gate import Budget, Gate, GaussianSum, Ledger, NoisyVotes
 from stillroom.gate.accounting import price
 from stillroom.gate.events import GaussianEvent
 from stillroom.private import answers
-from stillroom.private.answers import Answers
 from stillroom.private.quantise import softmax
+from stillroom.private.teacher_sums import TeacherSums
 from stillroom.vocabulary import RECORD, Norm, Pair, Sensitivity, Unit
 
 WILD = [0.0, -0.0, 1.0, -3.5, 1e-300, 88.0, 1e30, -1e308, 1e308, np.inf, -np.inf, np.nan]
 
 
-class Given(Answers):
+class Given(TeacherSums):
     """Teachers that say what they were told, some at a time."""
 
     def __init__(self, scores, default_class=0, unit=Unit.RECORD):

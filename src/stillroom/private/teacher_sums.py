@@ -29,7 +29,7 @@ from stillroom.private.quantise import (
 from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
 
 
-class Answers(ABC):
+class TeacherSums(ABC):
     """Teachers on disjoint shards that answer public queries.
 
     Guarantee: one record (one person, where persons are known) or one whole teacher moves an
