@@ -19,7 +19,7 @@ from privacy import makers
 from privacy.makers import MAKERS, UNPROTECTED
 from stillroom.features import FEATURES
 from stillroom.gate.events import GaussianEvent
-from stillroom.private import answers, ensemble, linear, persons, shard_training, sketch
+from stillroom.private import ensemble, linear, persons, shard_training, sketch, teacher_sums
 from stillroom.vocabulary import Norm, Sensitivity
 
 TIGHT = 0.95

@@ -15,7 +15,7 @@ from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger, NoisyVotes
 from stillroom.gate.accounting import price
 from stillroom.gate.events import GaussianEvent
-from stillroom.private import answers
+from stillroom.private import teacher_sums
 from stillroom.private.quantise import softmax
 from stillroom.private.teacher_sums import TeacherSums
 from stillroom.vocabulary import RECORD, Norm, Pair, Sensitivity, Unit
@@ -100,13 +100,13 @@ def test_rounding_up_is_caught(monkeypatch):
     def rounded(probabilities, grid):
         return np.ceil(probabilities * grid).astype(np.int64)
 
-    monkeypatch.setattr(answers, "on_grid", rounded)
+    monkeypatch.setattr(teacher_sums, "on_grid", rounded)
     sums = asked(scores_of(3)[:, :1], "soft").open_bounded().sum(axis=1)
     assert sums.max() > 1000
 
 
 def test_scores_that_are_not_normalised_are_caught(monkeypatch):
-    monkeypatch.setattr(answers, "softmax", lambda scores, temperature: np.abs(scores))
+    monkeypatch.setattr(teacher_sums, "softmax", lambda scores, temperature: np.abs(scores))
     monkeypatch.setattr(
         answers, "on_grid", lambda shares, grid: np.floor(shares * grid).astype(np.int64)
     )

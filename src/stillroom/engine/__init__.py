@@ -71,7 +71,8 @@ def run_all(
             workers were killed again and again. What was finished before is kept.
 
     >>> import numpy as np
-    >>> run_all(lambda side: {"area": np.array(side**2)}, [WorkItem("a", 3)], engine=Engine("serial"))
+    >>> items = [WorkItem("a", 3)]
+    >>> run_all(lambda side: {"area": np.array(side**2)}, items, engine=Engine("serial"))
     [{'area': array(9)}]
     """
     _refuse_bad_names(units)
