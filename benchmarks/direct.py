@@ -37,7 +37,7 @@ def line(name: str, runs: list[dict[str, Any]], published: str | None) -> dict[s
         "direct",
         PACKAGES,
         **of_releases(parse(recipe_text(name)), runs, name),
-        **spread([one["evaluation"]["accuracy"] for one in runs]),
+        **spread([one["sections"]["evaluation"]["accuracy"] for one in runs]),
         source="dp-trained",
         metric=OVERALL,
         published=published,

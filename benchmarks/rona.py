@@ -75,8 +75,8 @@ def run(name: str, draw: int) -> dict[str, Any]:
 
 def unseen(certificate: dict[str, Any], classes: list[str]) -> float:
     """Accuracy on some classes, from the confusion counts."""
-    places = [certificate["model"]["classes"].index(name) for name in classes]
-    table = certificate["evaluation"]["confusion"]
+    places = [certificate["artefacts"][0]["classes"].index(name) for name in classes]
+    table = certificate["sections"]["evaluation"]["confusion"]
     return float(sum(table[at][at] for at in places) / sum(sum(table[at]) for at in places))
 
 
@@ -84,15 +84,23 @@ def line(name: str, recipe: RonaRecipe, runs: list[dict[str, Any]], metric: str)
     """A line of the results, every field of the format present."""
     hidden = metric == UNSEEN
     figures = [
-        unseen(one, recipe.data.sensitive_classes) if hidden else one["evaluation"]["accuracy"]
+        unseen(one, recipe.data.sensitive_classes)
+        if hidden
+        else one["sections"]["evaluation"]["accuracy"]
         for one in runs
     ]
     controls = {
-        control["name"]: spread([one["controls"][place]["accuracy"] for one in runs])
-        for place, control in enumerate(runs[0]["controls"])
+        control["name"]: spread(
+            [one["sections"]["controls"]["models"][place]["accuracy"] for one in runs]
+        )
+        for place, control in enumerate(runs[0]["sections"]["controls"]["models"])
     }
-    gains = [one["evaluation"]["accuracy"] - one["controls"][0]["accuracy"] for one in runs]
-    ratios = runs[0]["compression"]["ratios"]
+    gains = [
+        one["sections"]["evaluation"]["accuracy"]
+        - one["sections"]["controls"]["models"][0]["accuracy"]
+        for one in runs
+    ]
+    ratios = runs[0]["sections"]["compression"]["ratios"]
     return result_line(
         "rona",
         PACKAGES,
@@ -106,7 +114,7 @@ def line(name: str, recipe: RonaRecipe, runs: list[dict[str, Any]], metric: str)
         controls={} if hidden else controls,
         gain=None if hidden else spread(gains),
         ratios={
-            key: mean(one["compression"]["ratios"][key] for one in runs)
+            key: mean(one["sections"]["compression"]["ratios"][key] for one in runs)
             for key, value in ratios.items()
             if value is not None
         },

@@ -201,10 +201,12 @@ def text_of(recipe: Parts, seed: int) -> str:
 
 def line(point: Point, runs: list[Parts]) -> Parts:
     """A line of the results, every field of the format present."""
-    recipe, claim = point.recipe, runs[0]["published"]
+    recipe, claim = point.recipe, runs[0]["sections"].get("published")
     controls = {
-        control["name"]: mean(one["controls"][place]["accuracy"] for one in runs)
-        for place, control in enumerate(runs[0]["controls"])
+        control["name"]: mean(
+            one["sections"]["controls"]["models"][place]["accuracy"] for one in runs
+        )
+        for place, control in enumerate(runs[0]["sections"]["controls"]["models"])
     }
     return result_line(
         "rona-figures",
@@ -217,7 +219,7 @@ def line(point: Point, runs: list[Parts]) -> Parts:
         epsilon=max((one["headline"]["epsilon"] for one in runs), key=float_of),
         delta=DELTA,
         metric=OVERALL,
-        **spread([one["evaluation"]["accuracy"] for one in runs]),
+        **spread([one["sections"]["evaluation"]["accuracy"] for one in runs]),
         draws=len(runs),
         seconds=round(mean(one["seconds"] for one in runs), 1),
         peak_mb=peak_mb(),

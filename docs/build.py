@@ -406,7 +406,7 @@ def _draw_labels(panel: Any, bundle: Path) -> None:
     from stillroom.release.predict import predict
 
     certificate = json.loads((bundle / "certificate.json").read_text(encoding="utf-8"))
-    top, accuracy = certificate["headline"], certificate["evaluation"]["accuracy"]
+    top, accuracy = certificate["headline"], certificate["sections"]["evaluation"]["accuracy"]
     # The demo's own split: the model must not have been trained on these.
     test = Split.by_fraction(digits(), key="demo", public=0, test="1/5").test
     labels, _ = predict(bundle, test.x)

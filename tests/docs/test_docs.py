@@ -308,13 +308,15 @@ def test_pictures_are_shown_once_they_are_drawn(tmp_path):
 
 
 def test_every_key_of_a_certificate_is_explained():
-    from stillroom.release.certificate import certify
+    from stillroom.release import certificate, parties, sections
 
     text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
-    written = re.findall(r'^        "(\w+)":', inspect.getsource(certify), re.M)
+    written = [*certificate._AS_STATED, *sections.SECTIONS]
+    for function in (certificate.completed, parties.stated, parties.priced):
+        written += re.findall(r'^        "(\w+)":', inspect.getsource(function), re.M)
     rows = re.findall(r"^\| `([\w`, ]+)` \|", text, re.M)
     named = {key for keys in rows for key in keys.split("`, `")}
-    assert len(written) > 15
+    assert len(written) > 30
     assert {*written, "digest"} <= named
 
 

@@ -21,6 +21,7 @@ from stillroom.release.files import to_bytes
 from stillroom.vocabulary import Unit
 
 RECORDS = Unit.RECORD
+DATA_SET = ("parties", 0, "data_set")
 
 ENDLESS = "1e999999999"
 DIGITS = "9" * 100_000
@@ -32,21 +33,24 @@ def _case(name: str, change, says: str = "certificate.json") -> Case:
 
 def _wish(**changes: Any):
     def change(document: Document) -> None:
-        document["blocks"][0]["wishes"][0]["mechanism"].update(changes)
+        document["parties"][0]["blocks"][0]["wishes"][0]["mechanism"].update(changes)
 
     return change
 
 
 def _counts(**changes: Any):
     def change(document: Document) -> None:
-        document["blocks"][0]["wishes"][0].update(changes)
+        document["parties"][0]["blocks"][0]["wishes"][0].update(changes)
 
     return change
 
 
 def _event(**changes: Any):
     def change(document: Document) -> None:
-        for line in (document["events"][0], document["data_set"]["events"][0]):
+        for line in (
+            document["parties"][0]["events"][0],
+            document["parties"][0]["data_set"]["events"][0],
+        ):
             line.update(changes)
 
     return change
@@ -54,20 +58,20 @@ def _event(**changes: Any):
 
 def _model(**changes: Any):
     def change(document: Document) -> None:
-        document["model"].update(changes)
+        document["artefacts"][0].update(changes)
 
     return change
 
 
 def _many_events(document: Document) -> None:
-    line = document["data_set"]["events"][0]
-    document["data_set"]["events"] = [
+    line = document["parties"][0]["data_set"]["events"][0]
+    document["parties"][0]["data_set"]["events"] = [
         {**line, "sigma_squared": str(1600 + place)} for place in range(3000)
     ]
 
 
 def _many_wishes(document: Document) -> None:
-    document["blocks"][0]["wishes"] *= 5000
+    document["parties"][0]["blocks"][0]["wishes"] *= 5000
 
 
 def _nested(depth: int) -> Any:
@@ -90,13 +94,21 @@ def _drawn(mechanism: Mechanism, count: int):
     """All of it fits together but the prices, which have to be computed to find that out."""
 
     def change(document: Document) -> None:
-        block = document["blocks"][0]
-        wish = {"mechanism": mechanism.describe(), "reserved": count, "drawn": 0, "lost": 0}
+        block = document["parties"][0]["blocks"][0]
+        wish = {
+            "name": "wish 1",
+            "mechanism": mechanism.describe(),
+            "reserved": count,
+            "drawn": 0,
+            "lost": 0,
+        }
         block["wishes"][0] = wish
         for name in ("reserved", "drawn", "lost"):
             block[name] = sum(own[name] for own in block["wishes"])
         lines = fold(events_of(block))
-        document["events"] = document["data_set"]["events"] = lines_to_json(lines)
+        document["parties"][0]["events"] = document["parties"][0]["data_set"]["events"] = (
+            lines_to_json(lines)
+        )
 
     return change
 
@@ -161,38 +173,75 @@ NUMBERS = [
     _case("an event of no sensitivity", _event(sensitivity=None)),
     _case("3000 different events", _many_events),
     _case("10000 wishes", _many_wishes),
-    _case("a count of 120 digits", _set(("data_set", "blocks"), 10**119)),
-    _case("an epsilon of 120 digits", _set(("guarantees", 0, "epsilon"), 10**119)),
+    _case("a count of 120 digits", _set((*DATA_SET, "blocks"), 10**119)),
+    _case("an epsilon of 120 digits", _set(("parties", 0, "guarantees", 0, "epsilon"), 10**119)),
     _case("a delta below everything", _set(("delta",), 1e-300)),
-    _case("a budget of no epsilon", _set(("data_set", "budgets", 0, "epsilon"), -1)),
-    _case("a head of many digits", _set(("data_set", "head"), "9" * 5000 + ":" + "0" * 64)),
-    _case("counts of 120 digits", _set(("evaluation", "confusion", 0, 0), 10**119)),
+    _case("a budget of no epsilon", _set((*DATA_SET, "budgets", 0, "epsilon"), -1)),
+    _case(
+        "a head of many digits",
+        _set((*DATA_SET, "head"), "9" * 5000 + ":" + "0" * 64),
+    ),
+    _case("counts of 120 digits", _set(("sections", "evaluation", "confusion", 0, 0), 10**119)),
 ]
 
 FIELDS = (
-    *("format", "version", "status", "purpose", "method", "mode", "noise", "unit", "delta"),
-    *("asked", "headline", "guarantees", "unproven", "events", "blocks", "data_set"),
-    *("assumptions", "published", "tuning", "public_knowledge", "evaluation", "controls", "facts"),
-    *("unprotected", "warnings", "model", "versions"),
+    *("format", "version", "status", "purpose", "method", "mode", "unit", "delta", "asked"),
+    *("headline", "parties", "artefacts", "recipe", "sections", "assumptions", "tuning"),
+    *("public_knowledge", "facts", "unprotected", "warnings", "versions"),
 )
+PARTY = ("name", "noise", "headline", "guarantees", "unproven", "events", "blocks", "data_set")
+PLACES: dict[str, tuple[str | int, ...]] = {
+    **{name: (name,) for name in FIELDS},
+    **{f"the party's {name}": ("parties", 0, name) for name in PARTY},
+    **{f"section {name}": ("sections", name) for name in ("published", "evaluation", "controls")},
+}
 TYPES = [
-    *(_case(f"{name} is nothing", _set((name,), None)) for name in FIELDS),
-    *(_case(f"{name} is a number", _set((name,), 7)) for name in (*FIELDS, "samples")),
-    _case("compression is a number", _set(("compression",), 7)),
-    _case("blocks of nothing", _set(("blocks",), [None])),
-    _case("no block", _set(("blocks",), [])),
-    _case("a block without wishes", _set(("blocks", 0, "wishes"), [])),
-    _case("wishes of nothing", _set(("blocks", 0, "wishes"), None)),
-    _case("a day that is none", _set(("blocks", 0, "day"), "yesterday")),
-    _case("a hash of no hex", _set(("blocks", 0, "hash"), "x" * 64)),
-    _case("a ledger that is a number", _set(("data_set", "ledger"), 7)),
-    _case("a head that is a number", _set(("data_set", "head"), 7)),
-    _case("budgets of nothing", _set(("data_set", "budgets"), [None])),
-    _case("totals of text", _set(("data_set", "totals"), ["a"])),
-    _case("a table of text", _set(("evaluation", "confusion"), "abc")),
+    *(_case(f"{name} is nothing", _set(path, None)) for name, path in PLACES.items()),
+    *(_case(f"{name} is a number", _set(path, 7)) for name, path in PLACES.items()),
+    _case("samples is a number", _set(("sections", "samples"), 7)),
+    _case("an unknown section is text", _set(("sections", "audit"), "trust me")),
+    _case("a section of a package without a version", _set(("sections", "other:votes"), {})),
+    _case("a section without a name", _set(("sections", ""), {})),
+    _case("parties of nothing", _set(("parties",), [None])),
+    _case("no party", _set(("parties",), [])),
+    _case("artefacts of nothing", _set(("artefacts",), [None])),
+    _case("a method of text", _set(("method",), "direct")),
+    _case("a wish without a name", _set(("parties", 0, "blocks", 0, "wishes", 0, "name"), None)),
+    _case("compression is a number", _set(("sections", "compression"), 7)),
+    _case(
+        "blocks of nothing",
+        _set(
+            (
+                "parties",
+                0,
+                "blocks",
+            ),
+            [None],
+        ),
+    ),
+    _case(
+        "no block",
+        _set(
+            (
+                "parties",
+                0,
+                "blocks",
+            ),
+            [],
+        ),
+    ),
+    _case("a block without wishes", _set(("parties", 0, "blocks", 0, "wishes"), [])),
+    _case("wishes of nothing", _set(("parties", 0, "blocks", 0, "wishes"), None)),
+    _case("a day that is none", _set(("parties", 0, "blocks", 0, "day"), "yesterday")),
+    _case("a hash of no hex", _set(("parties", 0, "blocks", 0, "hash"), "x" * 64)),
+    _case("a ledger that is a number", _set((*DATA_SET, "ledger"), 7)),
+    _case("a head that is a number", _set((*DATA_SET, "head"), 7)),
+    _case("budgets of nothing", _set((*DATA_SET, "budgets"), [None])),
+    _case("totals of text", _set((*DATA_SET, "totals"), ["a"])),
+    _case("a table of text", _set(("sections", "evaluation", "confusion"), "abc")),
     _case("an assumption of a number", _set(("assumptions", "noise"), 7)),
     _case("a fact that is a list", _set(("facts", "learnt"), [])),
-    _case("a control that is text", _set(("controls",), ["a"])),
+    _case("a control that is text", _set(("sections", "controls"), {"models": ["a"]})),
     _case("model.shape is nothing", _model(shape=None)),
     _case("model.shape is text", _model(shape="12")),
     _case("model.shape of 2^70", _model(shape=[2**70])),
@@ -239,9 +288,9 @@ FILES = [
         "a key twice", made=lambda d: _text(d, '"delta": 1e-05', '"delta": 1e-05, "delta": 1')
     ),
     _written(
-        "half a surrogate", made=lambda d: _text(d, '"method": "direct"', '"method": "\\ud800"')
+        "half a surrogate", made=lambda d: _text(d, '"mode": "certified"', '"mode": "\\ud800"')
     ),
-    _written("an escape", made=lambda d: _text(d, '"method": "direct"', '"method": "\\u001b[2J"')),
+    _written("an escape", made=lambda d: _text(d, '"mode": "certified"', '"mode": "\\u001b[2J"')),
     _case("nested 40 deep within a fact", _set(("facts", "learnt"), _nested(40))),
 ]
 

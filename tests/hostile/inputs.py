@@ -63,9 +63,9 @@ def _with_model(**changes: object) -> Callable[[Path], list[str]]:
     def build(folder: Path) -> list[str]:
         spoilt, document = bundle(folder), certificate()
         for name, value in changes.items():
-            document["model"][name] = value
+            document["artefacts"][0][name] = value
         if "whole" in changes:
-            document["model"] = changes["whole"]
+            document["artefacts"] = changes["whole"]
         forge(spoilt, document, None)
         np.save(folder / "x.npy", np.ones((2, FEATURES)))
         return ["predict", str(spoilt), str(folder / "x.npy")]
@@ -142,7 +142,7 @@ OTHERS = [
 MODELS = [
     *(
         Case(f"a model that is {value!r}", _with_model(whole=value), 4, "certificate.json")
-        for value in (None, [], "model", 7, {})
+        for value in (None, [], "model", 7, {}, [None], ["model"], [7], [{}])
     ),
     *(
         Case(

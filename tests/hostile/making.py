@@ -103,9 +103,11 @@ def replaced(folder: Path, **contents: bytes) -> Path:
     for name, content in contents.items():
         file = ".".join(name.rsplit("_", 1))
         (spoilt / file).write_bytes(content)
-        if file in document["model"]["files"]:
-            document["model"]["files"][file] = sha256(content)
-    document["model"]["size"] = (spoilt / "model.onnx").stat().st_size
+        if file in document["artefacts"][0]["files"]:
+            entry = {"sha256": sha256(content), "size": len(content)}
+            document["artefacts"][0]["files"][file] = entry
+        if file == "recipe.toml":
+            document["recipe"] = sha256(content)
     if "certificate_json" in contents:
         rehash(spoilt)
     else:

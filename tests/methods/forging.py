@@ -36,8 +36,8 @@ def paths(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]
 def pattern(path: tuple[Step, ...]) -> str:
     """The field's name, whichever line of a list it stands in.
 
-    >>> pattern(("blocks", 0, "hash"))
-    'blocks[].hash'
+    >>> pattern(("parties", 0, "name"))
+    'parties[].name'
     """
     return "".join("[]" if isinstance(s, int) else f".{s}" for s in path).lstrip(".")
 

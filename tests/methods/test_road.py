@@ -21,8 +21,9 @@ from stillroom.gate.ledger import verify
 from stillroom.gate.ledger.store import Store
 from stillroom.methods import direct_road, road
 from stillroom.methods.road import cost_of, release
-from stillroom.release import evaluation, verify_bundle
+from stillroom.release import verify_bundle
 from stillroom.release.keys import make_keys
+from stillroom.release.sections import evaluation
 from stillroom.vocabulary import RECORD, Pair
 
 RECIPE = """
@@ -56,19 +57,19 @@ def test_a_release_verifies_and_says_what_it_cost(tmp_path):
     report = verify_bundle(tmp_path / "out")
     assert 0.999 < report["headline"]["epsilon"] <= 1.0
     assert report["drawn"] == report["reserved"] == 20
-    assert made["evaluation"]["accuracy"] > 0.5
+    assert made["sections"]["evaluation"]["accuracy"] > 0.5
     assert made["unprotected"]
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     verify(ledger)
-    assert made["data_set"]["head"] == str(ledger.head())
+    assert made["parties"][0]["data_set"]["head"] == str(ledger.head())
 
 
 def test_a_second_release_adds_to_the_same_budget(tmp_path):
     recipe = recipe_in(tmp_path)
     release(recipe, tmp_path / "first", budget=BUDGET)
     second = release(recipe, tmp_path / "second")
-    assert second["data_set"]["blocks"] == 2
-    assert second["data_set"]["totals"][0]["spent"] > second["headline"]["epsilon"]
+    assert second["parties"][0]["data_set"]["blocks"] == 2
+    assert second["parties"][0]["data_set"]["totals"][0]["spent"] > second["headline"]["epsilon"]
 
 
 def test_a_release_that_does_not_fit_draws_nothing(tmp_path):
@@ -91,8 +92,12 @@ def test_a_release_may_stop_where_the_budget_ends(tmp_path):
     made = release(recipe, tmp_path / "second", on_step=lambda step, of: steps.append((step, of)))
     assert 1 <= len(steps) < 20
     assert steps[-1] == (len(steps), len(steps))
-    assert made["blocks"][0]["reserved"] == made["blocks"][0]["drawn"] == len(steps)
-    assert made["data_set"]["totals"][0]["share"] <= 1
+    assert (
+        made["parties"][0]["blocks"][0]["reserved"]
+        == made["parties"][0]["blocks"][0]["drawn"]
+        == len(steps)
+    )
+    assert made["parties"][0]["data_set"]["totals"][0]["share"] <= 1
     verify_bundle(tmp_path / "second")
 
 
@@ -105,12 +110,12 @@ def test_without_a_budget_nothing_is_drawn(tmp_path):
 def test_a_charged_evaluation_is_in_the_price(tmp_path):
     """K1: on a sensitive test part the counts are noisy, and part of the epsilon."""
     made = release(recipe_in(tmp_path, public="false"), tmp_path / "out", budget=BUDGET)
-    assert made["evaluation"]["protected"]
+    assert made["sections"]["evaluation"]["protected"]
     assert not any("accuracy" in told for told in made["unprotected"])
-    kinds = {event["kind"] for event in made["events"]}
+    kinds = {event["kind"] for event in made["parties"][0]["events"]}
     assert kinds == {"poisson-sampled-discrete-gaussian", "discrete-gaussian"}
     assert made["headline"]["epsilon"] <= 1.0
-    assert [w["mechanism"]["mechanism"] for w in made["blocks"][0]["wishes"]] == [
+    assert [w["mechanism"]["mechanism"] for w in made["parties"][0]["blocks"][0]["wishes"]] == [
         "gaussian-sum",
         "noisy-counts",
     ]
@@ -150,7 +155,7 @@ def test_a_person_level_certificate(tmp_path):
     assert made["headline"]["for"] == "person/add-or-remove"
     assert made["headline"]["epsilon"] <= 3
     assert not any("single records only" in warning for warning in made["warnings"])
-    assert {g["unit"] for g in made["guarantees"]} == {"person"}
+    assert {g["unit"] for g in made["parties"][0]["guarantees"]} == {"person"}
     verify_bundle(tmp_path / "out")
 
 
@@ -229,7 +234,10 @@ def test_an_interrupted_run_goes_on(tmp_path):
     steps = []
     made = release(recipe, tmp_path / "out", on_step=lambda step, of: steps.append(step))
     assert steps == list(range(8, 21))
-    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (20, 0)
+    assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
+        20,
+        0,
+    )
 
 
 def test_a_rolled_back_ledger_ends_the_run(tmp_path):
@@ -347,7 +355,7 @@ def kill_and_resume(folder, runs):
         ledger = Ledger.open(work / "ledger.sqlite")
         verify(ledger)
         draws = sum(row.body["count"] for row in ledger.store.rows("kind = 'draw'"))
-        (block,) = certificate["blocks"]
+        (block,) = certificate["parties"][0]["blocks"]
         assert block["drawn"] == draws == block["reserved"] == 30
         assert block["lost"] <= 1
 

@@ -32,10 +32,10 @@ def test_a_network_from_recipe_to_bundle(tmp_path, networks):
     assert made["headline"]["for"] == "record/add-or-remove"
     assert "assumed" in made["assumptions"]["real arithmetic"]
     assert made["public_knowledge"] == ["random first weights"]
-    assert made["model"]["about"] == "network `own_networks:tiny`"
-    assert made["model"]["parameters"] == 65 * 12 + 13 * 10
+    assert made["artefacts"][0]["about"] == "network `own_networks:tiny`"
+    assert made["artefacts"][0]["parameters"] == 65 * 12 + 13 * 10
     # Six trainings gave 76 % on average and 6 points of spread.
-    assert made["evaluation"]["accuracy"] > 0.25
+    assert made["sections"]["evaluation"]["accuracy"] > 0.25
     report = verify_bundle(tmp_path / "out")
     assert report["drawn"] == report["reserved"] == 25
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
@@ -43,14 +43,14 @@ def test_a_network_from_recipe_to_bundle(tmp_path, networks):
     test = read(recipe)[0].split(tmp_path).test
     labels, _ = predict(tmp_path / "out", test.x)
     accuracy = float((labels == test.y).mean())
-    assert accuracy == pytest.approx(made["evaluation"]["accuracy"], abs=0.02)
+    assert accuracy == pytest.approx(made["sections"]["evaluation"]["accuracy"], abs=0.02)
 
 
 def test_a_network_of_the_zoo_and_ghost_clipping(tmp_path, quick):
     training = 'model = "student-10k"\nclip = 1\nghost = true\nsteps = 1\nlearning_rate = 1.0'
     recipe = recipe_in(tmp_path, training=training, records=200)
     made = release(recipe, tmp_path / "out", budget=BUDGET)
-    assert made["model"]["about"] == "network `student-10k`"
+    assert made["artefacts"][0]["about"] == "network `student-10k`"
     verify_bundle(tmp_path / "out")
 
 
@@ -63,7 +63,10 @@ def test_a_cut_off_network_goes_on(tmp_path, networks, quick):
     rest = Cut(None, 6)
     made = release(recipe, tmp_path / "out", on_step=rest)
     assert rest.steps == [5, 6]
-    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (6, 0)
+    assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
+        6,
+        0,
+    )
     assert charged(tmp_path) == (1, 6)
     verify_bundle(tmp_path / "out")
     # Momentum and averages are the answers' own: replayed from the first, they are the same.

@@ -44,12 +44,12 @@ def test_scattering_over_directions_of_the_sketch(tmp_path, monkeypatch):
     assert made["headline"]["epsilon"] == pytest.approx(planned[0].epsilon, abs=1e-9)
     # Twelve sums, and means, moment, one step of Lloyd's and covariances.
     assert charged(tmp_path) == (1, 16)
-    assert [wish["mechanism"]["mechanism"] for wish in made["blocks"][0]["wishes"]] == [
-        "gaussian-sum"
-    ] * 5
+    assert [
+        wish["mechanism"]["mechanism"] for wish in made["parties"][0]["blocks"][0]["wishes"]
+    ] == ["gaussian-sum"] * 5
     assert "samples of the sketch" in made["public_knowledge"][1]
     # Four trainings gave 76 % on average and 3 points of spread.
-    assert made["evaluation"]["accuracy"] > 0.5
+    assert made["sections"]["evaluation"]["accuracy"] > 0.5
     assert verify_bundle(tmp_path / "out")["drawn"] == 16
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
     assert (tmp_path / "out" / "card.html").exists()
@@ -66,8 +66,8 @@ def test_a_student_of_the_sketch(tmp_path, networks, quick):
         on_step=lambda step, of: epochs.append(step) if of == 3 else None,
     )
     assert epochs == [1, 2, 3]
-    assert "student" in made["model"]["about"]
-    assert "own_networks:tiny" in made["model"]["about"]
+    assert "student" in made["artefacts"][0]["about"]
+    assert "own_networks:tiny" in made["artefacts"][0]["about"]
     assert "student that saw only samples" in made["public_knowledge"][-1]
     verify_bundle(tmp_path / "out")
     # The student is free: nothing but the training and the sketch was drawn.
@@ -92,7 +92,10 @@ def test_a_cut_off_run_goes_on_with_the_same_directions(tmp_path, quick, monkeyp
     assert rest.steps == list(range(6, 13))
     assert directions.read_bytes() == kept
     assert charged(tmp_path) == (1, 16)
-    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (16, 0)
+    assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
+        16,
+        0,
+    )
     verify_bundle(tmp_path / "out")
     # What was made depends on the ledger's answers alone: made again, it is the same.
     weights = (tmp_path / "out" / "model.safetensors").read_bytes()
@@ -134,13 +137,13 @@ def test_stopping_where_the_budget_ends_keeps_the_sketch(tmp_path, quick):
         budget=Budget(0.93 * enough, 1e-5),
         on_step=lambda step, of: steps.append((step, of)),
     )
-    (block,) = made["blocks"]
+    (block,) = made["parties"][0]["blocks"]
     counts = [wish["reserved"] for wish in block["wishes"]]
     assert 1 <= counts[0] < 12
     assert counts[1:] == [1, 1, 1, 1]
     assert steps[-1] == (counts[0], counts[0])
     assert block["drawn"] == block["reserved"] == sum(counts)
-    assert made["headline"]["epsilon"] <= made["data_set"]["totals"][0]["budget"]
+    assert made["headline"]["epsilon"] <= made["parties"][0]["data_set"]["totals"][0]["budget"]
     verify_bundle(tmp_path / "out")
 
 

@@ -73,7 +73,10 @@ def test_a_ledger_rolled_back_in_the_middle_of_a_run_gives_no_second_answers(tmp
     assert drawn == 5
     shutil.copy(tmp_path / "newest", tmp_path / "ledger.sqlite")
     made = release(recipe, tmp_path / "out")
-    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (6, 0)
+    assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
+        6,
+        0,
+    )
 
 
 def test_a_ledger_rolled_back_under_a_running_release_gives_no_second_answers(tmp_path):
@@ -125,7 +128,10 @@ def test_a_death_between_a_row_and_its_head_locks_nobody_out(tmp_path, monkeypat
             release(recipe, tmp_path / "out", budget=BUDGET)
     made = release(recipe, tmp_path / "out")
     lost = 1 if number == 2 else 0  # after a draw's row and before its noise
-    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (6, lost)
+    assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
+        6,
+        lost,
+    )
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
     verify_bundle(tmp_path / "out")
 
@@ -136,7 +142,7 @@ def test_a_power_cut_may_empty_the_newest_head(tmp_path, content):
     cut_off(tmp_path, recipe)
     head = tmp_path / "out.run" / "head"
     head.unlink() if content is None else head.write_bytes(content)
-    assert release(recipe, tmp_path / "out")["blocks"][0]["lost"] == 0
+    assert release(recipe, tmp_path / "out")["parties"][0]["blocks"][0]["lost"] == 0
 
 
 def test_a_power_cut_may_leave_an_older_head(tmp_path):
@@ -145,7 +151,7 @@ def test_a_power_cut_may_leave_an_older_head(tmp_path):
     with closing(Ledger.open(tmp_path / "ledger.sqlite")) as ledger:
         first = next(ledger.store.rows("kind = 'draw'"))
     (tmp_path / "out.run" / "head").write_text(str(Head(first.seq, first.hash)))
-    assert release(recipe, tmp_path / "out")["blocks"][0]["lost"] == 0
+    assert release(recipe, tmp_path / "out")["parties"][0]["blocks"][0]["lost"] == 0
 
 
 @pytest.mark.parametrize("text", ["nonsense", f"{'9' * 5000}:{'a' * 64}"])
@@ -177,7 +183,7 @@ def test_a_run_folder_that_cannot_be_written_is_bad_input(tmp_path, name):
     assert caught.value.where.endswith(name)
     assert caught.value.remedy
     (tmp_path / "out.run" / f"{name}.draft").rmdir()
-    assert release(recipe, tmp_path / "out", budget=BUDGET)["blocks"][0]["drawn"] == 6
+    assert release(recipe, tmp_path / "out", budget=BUDGET)["parties"][0]["blocks"][0]["drawn"] == 6
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"run": 1, "recipe": 2, "head": 3}', "[]"])
@@ -198,7 +204,7 @@ def test_a_run_that_comes_second_shares_the_ledger_of_the_first(tmp_path, monkey
 
     monkeypatch.setattr(road.Ledger, "create", beaten)
     made = release(recipe_in(tmp_path, "release"), tmp_path / "out", budget=BUDGET)
-    assert made["data_set"]["blocks"] == 1
+    assert made["parties"][0]["data_set"]["blocks"] == 1
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from stillroom.features import FEATURES
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism
 from stillroom.gate.entropy import Entropy
-from stillroom.release import Evaluation, LinearModel, Made
+from stillroom.release import Evaluation, LinearModel, ReleaseRecord, classifier_record
 from stillroom.release.card import card_html
 from stillroom.release.files import LISTED, MANIFEST, digest, to_bytes
 from stillroom.release.manifest import make_manifest
@@ -43,7 +43,7 @@ def make(
     ids: Sequence[str] = IDS,
     unit: Unit = Unit.RECORD,
     **changes: Any,
-) -> Made:
+) -> ReleaseRecord:
     """A release of three reserved answers, sums by default, of which `steps` were drawn."""
     folder.mkdir(exist_ok=True)
     ledger = Ledger.create(folder / "ledger.sqlite", ids=ids, purpose=purpose, unit=unit)
@@ -69,7 +69,7 @@ def make(
         "evaluation": Evaluation(((9, 1, 0), (0, 8, 2), (1, 0, 9)), protected=False),
         **changes,
     }
-    return Made(**known)
+    return classifier_record(**known)
 
 
 def certificate_of(bundle: Path) -> dict[str, Any]:

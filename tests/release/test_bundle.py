@@ -26,31 +26,34 @@ def test_a_bundle_verifies(bundle):
     assert report["signature"].startswith("none")
     assert report["headline"]["for"] == "record/add-or-remove"
     assert (report["reserved"], report["drawn"], report["lost"]) == (3, 3, 0)
-    assert {line["delta"] for line in report["guarantees"]} == {1e-5, 1e-6, 1e-8, 1e-10}
-    for line in report["guarantees"]:
+    (party,) = report["parties"]
+    assert {line["delta"] for line in party["guarantees"]} == {1e-5, 1e-6, 1e-8, 1e-10}
+    for line in party["guarantees"]:
         assert line["epsilon"] == line["priced_again"]
         assert line["epsilon"] <= min(line["PLD"], line["RDP"])
 
 
 def test_the_price_is_that_of_all_blocks_together(tmp_path):
     made = make(tmp_path)
-    gate = Gate(made.ledger, ids=IDS)
+    gate = Gate(made.parties[0].ledger, ids=IDS)
     second = gate.reserve(SUM, 2, recipe=RECIPE).block
     alone = write_bundle(make(tmp_path / "one"), tmp_path / "alone")
-    both = with_blocks(made, (*made.blocks, second))
+    both = with_blocks(made, (*made.parties[0].blocks, second))
     certificate = write_bundle(both, tmp_path / "both")
     assert certificate["headline"]["epsilon"] > alone["headline"]["epsilon"]
-    assert [block["reserved"] for block in certificate["blocks"]] == [3, 2]
-    assert [event["count"] for event in certificate["events"]] == [5]
-    first = with_blocks(made, made.blocks)
+    assert [block["reserved"] for block in certificate["parties"][0]["blocks"]] == [3, 2]
+    assert [event["count"] for event in certificate["parties"][0]["events"]] == [5]
+    first = with_blocks(made, made.parties[0].blocks)
     again = write_bundle(first, tmp_path / "again")
     assert again["headline"] == alone["headline"]
-    assert again["data_set"]["blocks"] == 2  # the total counts the other release too (L6)
-    assert again["data_set"]["totals"][0]["spent"] > again["headline"]["epsilon"]
+    told = again["parties"][0]["data_set"]
+    assert told["blocks"] == 2  # the total counts the other release too (L6)
+    assert told["totals"][0]["spent"] > again["headline"]["epsilon"]
 
 
 def with_blocks(made, blocks):
-    return dataclasses.replace(made, blocks=blocks)
+    (party,) = made.parties
+    return dataclasses.replace(made, parties=(dataclasses.replace(party, blocks=blocks),))
 
 
 def test_a_missing_folder_is_bad_input(tmp_path):
@@ -61,7 +64,7 @@ def test_a_missing_folder_is_bad_input(tmp_path):
 def test_seeded_noise_is_void(tmp_path):
     certificate = write_bundle(make(tmp_path, entropy=SeededEntropy(1)), tmp_path / "bundle")
     assert certificate["status"] == "void"
-    assert {line["epsilon"] for line in certificate["guarantees"]} == {"infinite"}
+    assert {line["epsilon"] for line in certificate["parties"][0]["guarantees"]} == {"infinite"}
     assert certificate["headline"]["epsilon"] == "infinite"
     with pytest.raises(DoesNotVerify, match="void"):
         verify_bundle(tmp_path / "bundle")
@@ -85,17 +88,19 @@ def test_a_block_that_is_none_is_refused(tmp_path):
 @pytest.mark.parametrize(("block", "count"), [(999, 1), (None, 5)])
 def test_draws_without_payment_are_refused(tmp_path, block, count):
     made = make(tmp_path)
-    with made.ledger.store.transaction():
-        made.ledger.store.append("draw", {"wish": 0, "count": count}, block or made.blocks[0])
+    (party,) = made.parties
+    with party.ledger.store.transaction():
+        party.ledger.store.append("draw", {"wish": 0, "count": count}, block or party.blocks[0])
     with pytest.raises(DoesNotVerify, match=r"no block|more than"):
         write_bundle(made, tmp_path / "bundle")
 
 
 def test_lost_steps_are_counted(tmp_path):
     made = make(tmp_path, steps=1)
-    made.ledger.begin_draw(made.blocks[0], 0, (SUM, 3), 1)
+    made.parties[0].ledger.begin_draw(made.parties[0].blocks[0], 0, (SUM, 3), 1)
     certificate = write_bundle(made, tmp_path / "bundle")
-    assert (certificate["blocks"][0]["drawn"], certificate["blocks"][0]["lost"]) == (2, 1)
+    (block,) = certificate["parties"][0]["blocks"]
+    assert (block["drawn"], block["lost"]) == (2, 1)
     assert verify_bundle(tmp_path / "bundle")["lost"] == 1
     assert "1 reserved step was lost" in (tmp_path / "bundle" / "card.html").read_text()
 
@@ -155,7 +160,7 @@ def test_the_model_can_be_read_back(tmp_path, original):
 
 def test_a_changed_ledger_gets_no_certificate(tmp_path):
     made = make(tmp_path)
-    made.ledger.close()
+    made.parties[0].ledger.close()
     with sqlite3.connect(tmp_path / "ledger.sqlite") as file:
         file.execute("DROP TRIGGER rows_never_update")
         file.execute("UPDATE rows SET body = replace(body, '\"count\":3', '\"count\":1')")

@@ -16,8 +16,8 @@ from stillroom.errors import BadInput
 from stillroom.gate import NoisyCounts
 from stillroom.randomness import integers, uniforms
 from stillroom.release import Evaluation, verify_bundle, write_bundle
-from stillroom.release.evaluation import noise_in
-from stillroom.release.samples import MOST
+from stillroom.release.sections.evaluation import noise_in
+from stillroom.release.sections.samples import MOST
 
 
 def test_the_card_speaks_plainly(original):
@@ -46,7 +46,8 @@ def test_a_protected_evaluation_is_not_listed_as_open(tmp_path):
     assert "mind &amp; the gap" in card
     assert "50.0% right" in card
     # 6 / 270 * sqrt(3 * 1/4 + 6 * 1/4)
-    assert certificate["evaluation"]["accuracy_noise"] == pytest.approx(0.0333, abs=1e-4)
+    measured = certificate["sections"]["evaluation"]
+    assert measured["accuracy_noise"] == pytest.approx(0.0333, abs=1e-4)
     assert "standard deviation of 3.3 points" in card
 
 
@@ -67,8 +68,9 @@ def test_an_accuracy_needs_a_total_beyond_its_noise(tmp_path, each, told):
     evaluation = Evaluation(((each,) * 3,) * 3, protected=True)
     made = make(tmp_path, evaluation=evaluation, mechanism=NoisyCounts(sigma=6, width=9))
     certificate = write_bundle(made, tmp_path / "bundle")
-    assert certificate["evaluation"]["accuracy"] == (pytest.approx(1 / 3) if told else None)
-    assert certificate["evaluation"]["confusion"] == [[each] * 3] * 3
+    measured = certificate["sections"]["evaluation"]
+    assert measured["accuracy"] == (pytest.approx(1 / 3) if told else None)
+    assert measured["confusion"] == [[each] * 3] * 3
     card = (tmp_path / "bundle" / "card.html").read_text()
     assert ("33.3% right" in card) == told
     assert ("cannot be told from the noise" in card) == (not told)
@@ -106,7 +108,7 @@ def test_the_model_and_public_knowledge_have_places_of_their_own(tmp_path):
     known = ("the mean of <MNIST>", "edge features")
     page = Page(card_of(tmp_path, public_knowledge=known))
     cells = [words for tag, words in page.sections["The model"] if tag == "td"]
-    size = certificate_of(tmp_path / "bundle")["model"]["size"]
+    size = certificate_of(tmp_path / "bundle")["artefacts"][0]["files"]["model.onnx"]["size"]
     assert cells == [
         "linear layer over fixed features `pixels`",
         *("3", "6 x 6", "111", f"{size / 1000:.1f} kB"),

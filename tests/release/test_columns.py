@@ -50,13 +50,13 @@ def test_records_without_names_are_taken_as_they_are(bundle, tmp_path):
 
 def test_the_certificate_names_the_columns_and_no_other_verify(bundle):
     document = json.loads((bundle / "certificate.json").read_text())
-    assert document["model"]["columns"] == COLUMNS
+    assert document["artefacts"][0]["columns"] == COLUMNS
     for other in (COLUMNS[::-1], [*COLUMNS[:-1], "age"], COLUMNS[:-1], []):
-        document["model"]["columns"] = other
+        document["artefacts"][0]["columns"] = other
         forge(bundle, document, None)
         with pytest.raises(DoesNotVerify, match="another model"):
             verify(bundle)
-    del document["model"]["columns"]
+    del document["artefacts"][0]["columns"]
     forge(bundle, document, None)
     with pytest.raises(DoesNotVerify, match="another model"):
         verify(bundle)

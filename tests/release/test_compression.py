@@ -14,15 +14,9 @@ from release.networks import CLASSES, cnn, network, records
 from stillroom.errors import BadInput
 from stillroom.randomness import seeded_torch
 from stillroom.release import compression, verify_bundle, write_bundle
-from stillroom.release.compression import (
-    RATIOS,
-    CompressionReport,
-    Measured,
-    measure,
-    quantised,
-    report,
-)
+from stillroom.release.compression import quantised, report
 from stillroom.release.predict import run_onnx
+from stillroom.release.sections.compression import RATIOS, CompressionReport, Measured
 from stillroom.release.torch_model import TorchModel
 
 SHAPE = (8, 8)
@@ -77,8 +71,8 @@ def test_convolutions_and_linear_layers_are_quantised():
 def test_a_linear_model_is_measured_and_nothing_is_logged(caplog):
     handlers = list(logging.root.handlers)
     model = linear(shape=SHAPE)
-    one = measure(model.onnx(CLASSES), SHAPE, model.parameters, "linear")
-    assert one.int8_size is not None
+    told = report(model, model, CLASSES)
+    assert told.teacher.int8_size is not None
     assert caplog.records == []
     assert logging.root.handlers == handlers
     assert logging.root.manager.disable == logging.NOTSET
@@ -168,7 +162,7 @@ def released(tmp_path_factory, measured):
 
 
 def test_the_certificate_holds_the_report(released, measured):
-    told = certificate_of(released)["compression"]
+    told = certificate_of(released)["sections"]["compression"]
     assert told == measured.to_json()
     assert verify_bundle(released)["verifies"]
 
@@ -202,7 +196,7 @@ def test_int8_is_told_even_where_it_is_slower_or_missing(tmp_path):
 
 
 def test_without_a_report_there_is_no_section(original):
-    assert certificate_of(original)["compression"] is None
+    assert "compression" not in certificate_of(original)["sections"]
     assert "Compression" not in (original / "card.html").read_text()
 
 

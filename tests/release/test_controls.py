@@ -12,7 +12,7 @@ from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import NoisyCounts, Unprotected
 from stillroom.randomness import uniforms
 from stillroom.release import Claim, Control, Evaluation, verify_bundle, write_bundle
-from stillroom.release.controls import gain
+from stillroom.release.sections.controls import gain
 
 NOTHING = "The sensitive data added nothing that can be measured here"
 SOMETHING = "The sensitive data added something"
@@ -78,7 +78,7 @@ def test_a_teacher_that_came_through_the_gate_does_not_decide(tmp_path):
 def test_controls_are_listed_as_told_exactly(tmp_path):
     page = card(tmp_path, (base(0.97), CEILING), purpose="benchmark")
     certificate = certificate_of(tmp_path / "bundle")
-    assert certificate["controls"] == [
+    assert certificate["sections"]["controls"]["models"] == [
         {
             "name": "Base",
             "accuracy": 0.97,
@@ -107,7 +107,8 @@ def test_a_ceiling_never_leaves_with_a_release(tmp_path):
     assert caught.value.where == "controls"
     assert "0.995" not in str(caught.value)
     assert not (tmp_path / "bundle").exists()
-    write_bundle(dataclasses.replace(made, controls=(base(0.97),)), tmp_path / "bundle")
+    sections = {**made.sections, "controls": (base(0.97),)}
+    write_bundle(dataclasses.replace(made, sections=sections), tmp_path / "bundle")
     assert verify_bundle(tmp_path / "bundle")["purpose"] == "release"
 
 
@@ -132,7 +133,8 @@ def test_noisy_controls_stand_beside_a_noisy_evaluation(tmp_path, purpose, accur
     )
     certificate = write_bundle(made, tmp_path / "bundle")
     assert certificate["unprotected"] == []
-    assert [control["name"] for control in certificate["controls"]] == ["Base"]
+    models = certificate["sections"]["controls"]["models"]
+    assert [control["name"] for control in models] == ["Base"]
     assert verify_bundle(tmp_path / "bundle")["verifies"]
     page = (tmp_path / "bundle" / "card.html").read_text()
     assert "95 % interval" not in page
@@ -185,14 +187,14 @@ def test_a_forged_ceiling_does_not_verify(tmp_path):
     made = make(tmp_path, controls=(base(0.97),), evaluation=NOISY, mechanism=TABLES)
     write_bundle(made, tmp_path / "bundle")
     certificate = certificate_of(tmp_path / "bundle")
-    certificate["controls"].append(CEILING.to_json())
+    certificate["sections"]["controls"]["models"].append(CEILING.to_json())
     forge(tmp_path / "bundle", certificate)
     with pytest.raises(StillroomError):
         verify_bundle(tmp_path / "bundle")
 
 
 def test_without_controls_there_is_no_section(original):
-    assert certificate_of(original)["controls"] == []
+    assert "controls" not in certificate_of(original)["sections"]
     assert "What the sensitive data added" not in (original / "card.html").read_text()
 
 
@@ -226,7 +228,7 @@ def test_a_claim_is_told_with_its_standing(tmp_path):
     claim = Claim(7.68, "does not hold: <noise> never reaches the student")
     write_bundle(make(tmp_path, method="rona", claim=claim), tmp_path / "bundle")
     certificate = certificate_of(tmp_path / "bundle")
-    assert certificate["published"] == {"epsilon": 7.68, "status": claim.status}
+    assert certificate["sections"]["published"] == {"epsilon": 7.68, "status": claim.status}
     page = (tmp_path / "bundle" / "card.html").read_text()
     assert '<p class="figure">7.68</p>' in page
     assert "&lt;noise&gt; never reaches" in page
@@ -259,8 +261,8 @@ def test_a_paper_reproduced_at_infinity_verifies(tmp_path):
     certificate = certificate_of(tmp_path / "bundle")
     assert certificate["status"] == "valid"
     assert certificate["headline"]["epsilon"] == "infinite"
-    assert certificate["guarantees"] == []
-    assert certificate["data_set"]["totals"][0]["spent"] == "infinite"
+    assert certificate["parties"][0]["guarantees"] == []
+    assert certificate["parties"][0]["data_set"]["totals"][0]["spent"] == "infinite"
     again = verify_bundle(tmp_path / "bundle")
     assert again["headline"]["epsilon"] == "infinite"
     assert again["mode"] == "as-published"

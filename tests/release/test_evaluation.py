@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stillroom.release.evaluation import GUESSING, better_than_guessing
+from stillroom.release.sections.evaluation import GUESSING, better_than_guessing
 
 
 def answers(rng, classes, *, learnt=0.0):

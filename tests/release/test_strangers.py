@@ -42,12 +42,12 @@ def made(tmp_path_factory):
     model = linear("edges", (8, 8), 10)
     made = make(folder, model=model, classes=tuple("0123456789"), evaluation=None)
     write_bundle(made, folder / "bundle")
-    return made
+    return model, folder / "bundle"
 
 
 @pytest.fixture
 def bundle(made):
-    return made.ledger.path.parent / "bundle"
+    return made[1]
 
 
 def run(code: str, folder: Path, poison: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -113,7 +113,7 @@ def test_a_bundle_predicts_without_stillroom(made, bundle, tmp_path):
     labels, logits = use(bundle, x)
     assert np.array_equal(np.load(tmp_path / "label.npy"), labels)
     assert np.allclose(np.load(tmp_path / "logits.npy"), logits, atol=1e-5)
-    assert np.allclose(made.model.logits(x), logits, atol=1e-4)
+    assert np.allclose(made[0].logits(x), logits, atol=1e-4)
 
 
 def test_predict_refuses_what_it_cannot_use(bundle, tmp_path):
@@ -160,14 +160,15 @@ def test_the_predict_command(bundle, tmp_path):
 @pytest.mark.parametrize("shape", [(8, 8), (8, 8, 3)], ids=str)
 def test_a_folder_of_pictures_is_read_with_the_models_classes(tmp_path, shape):
     """It holds only two of the model's three classes, and that is no matter."""
-    made = make(tmp_path, model=linear("edges", shape), classes=("apple", "pear", "plum"))
+    model = linear("edges", shape)
+    made = make(tmp_path, model=model, classes=("apple", "pear", "plum"))
     write_bundle(made, tmp_path / "bundle")
     pictures = (np.arange(4 * np.prod(shape)).reshape(4, *shape) % 251).astype(np.uint8)
     for place, name in enumerate(["pear", "plum", "plum", "pear"]):
         (tmp_path / "fruit" / name).mkdir(parents=True, exist_ok=True)
         Image.fromarray(pictures[place]).save(tmp_path / "fruit" / name / f"{place}.png")
     answer = json.loads(command(predict.predict, tmp_path / "bundle", tmp_path / "fruit", "--json"))
-    expected = made.model.logits(pictures[[0, 3, 1, 2]])
+    expected = model.logits(pictures[[0, 3, 1, 2]])
     assert np.allclose(np.sort(answer["logits"], axis=0), np.sort(expected, axis=0), atol=1e-4)
     assert set(answer["labels"]) <= {"apple", "pear", "plum"}
 

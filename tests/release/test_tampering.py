@@ -12,9 +12,9 @@ import pytest
 from release.making import certificate_of, forge, linear, make, remanifest
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.release import Claim, Control, verify_bundle, write_bundle
-from stillroom.release.compression import CompressionReport, Measured
 from stillroom.release.files import LISTED, MANIFEST, digest, to_bytes
 from stillroom.release.keys import make_keys, read_private, read_public
+from stillroom.release.sections.compression import CompressionReport, Measured
 
 
 @pytest.mark.parametrize("name", [*LISTED, MANIFEST])
@@ -48,35 +48,35 @@ def test_an_extra_file_is_found(bundle):
 
 
 def _cheaper_noise(certificate):
-    certificate["events"][0]["sigma_squared"] = "160000"
+    certificate["parties"][0]["events"][0]["sigma_squared"] = "160000"
 
 
 def _fewer_events(certificate):
-    certificate["events"][0]["count"] = 1
+    certificate["parties"][0]["events"][0]["count"] = 1
 
 
 def _no_events(certificate):
-    certificate["events"], certificate["guarantees"] = [], []
+    certificate["parties"][0].update(events=[], guarantees=[])
 
 
 def _smaller_sensitivity(certificate):
-    bounds = certificate["events"][0]["sensitivity"]
-    certificate["events"][0]["sensitivity"] = dict.fromkeys(bounds, "1")
+    bounds = certificate["parties"][0]["events"][0]["sensitivity"]
+    certificate["parties"][0]["events"][0]["sensitivity"] = dict.fromkeys(bounds, "1")
 
 
 def _cheaper_events_and_mechanism(certificate):
     """Events and what was reserved agree, and the stated figures give it away."""
     _cheaper_noise(certificate)
-    certificate["blocks"][0]["wishes"][0]["mechanism"]["sigma"] = "400"
+    certificate["parties"][0]["blocks"][0]["wishes"][0]["mechanism"]["sigma"] = "400"
 
 
 def _smaller_epsilon(certificate):
-    for line in [certificate["headline"], *certificate["guarantees"]]:
+    for line in [certificate["headline"], *certificate["parties"][0]["guarantees"]]:
         line["epsilon"] *= 0.9
 
 
 def _one_line_less(certificate):
-    certificate["guarantees"].pop()
+    certificate["parties"][0]["guarantees"].pop()
 
 
 def _better_headline(certificate):
@@ -84,12 +84,13 @@ def _better_headline(certificate):
 
 
 def _unproven_pair(certificate):
-    line = dict(certificate["guarantees"][0], unit="entity")
-    certificate["guarantees"].append({**line, "for": "entity/add-or-remove"})
+    line = dict(certificate["parties"][0]["guarantees"][0], unit="entity")
+    certificate["parties"][0]["guarantees"].append({**line, "for": "entity/add-or-remove"})
 
 
 def _more_drawn(certificate):
-    for counts in (certificate["blocks"][0], certificate["blocks"][0]["wishes"][0]):
+    (block,) = certificate["parties"][0]["blocks"]
+    for counts in (block, block["wishes"][0]):
         counts["drawn"] = 4
 
 
@@ -98,15 +99,15 @@ def _failed_assumption(certificate):
 
 
 def _unknown_event(certificate):
-    certificate["events"][0]["kind"] = "magic"
+    certificate["parties"][0]["events"][0]["kind"] = "magic"
 
 
 def _smaller_total(certificate):
-    certificate["data_set"]["totals"][0]["spent"] = 0.01
+    certificate["parties"][0]["data_set"]["totals"][0]["spent"] = 0.01
 
 
 def _smaller_model(certificate):
-    certificate["model"]["size"] -= 1
+    certificate["artefacts"][0]["files"]["model.onnx"]["size"] -= 1
 
 
 def _odd_shapes(certificate):
@@ -114,7 +115,7 @@ def _odd_shapes(certificate):
 
 
 def _huge_number(certificate):
-    certificate["guarantees"][0]["epsilon"] = 10**400
+    certificate["parties"][0]["guarantees"][0]["epsilon"] = 10**400
 
 
 def _older_version(certificate):
@@ -127,60 +128,68 @@ def _unknown_mode(certificate):
 
 def _private_control_on_a_release(certificate):
     certificate["purpose"] = "release"
-    certificate["controls"][1]["private"] = True
+    certificate["sections"]["controls"]["models"][1]["private"] = True
 
 
 def _exact_controls_on_sensitive_records(certificate):
-    certificate["evaluation"]["protected"] = True
+    certificate["sections"]["evaluation"]["protected"] = True
 
 
 def _accuracy_beyond_all(certificate):
-    certificate["controls"][0]["accuracy"] = 1.2
+    certificate["sections"]["controls"]["models"][0]["accuracy"] = 1.2
 
 
 def _better_ratio(certificate):
-    certificate["compression"]["ratios"]["speed"] *= 10
+    certificate["sections"]["compression"]["ratios"]["speed"] *= 10
 
 
 def _smaller_student(certificate):
-    certificate["compression"]["student"]["size"] = 10
-    certificate["compression"]["ratios"]["size"] = 500.0
+    certificate["sections"]["compression"]["student"]["size"] = 10
+    certificate["sections"]["compression"]["ratios"]["size"] = 500.0
 
 
 def _another_teacher(certificate):
-    certificate["compression"]["teacher"]["parameters"] *= 10
+    certificate["sections"]["compression"]["teacher"]["parameters"] *= 10
 
 
 def _claim_below_zero(certificate):
-    certificate["published"]["epsilon"] = 0
+    certificate["sections"]["published"]["epsilon"] = 0
 
 
 def _claim_without_standing(certificate):
-    certificate["published"]["status"] = ""
+    certificate["sections"]["published"]["status"] = ""
 
 
 def _no_controls_field(certificate):
-    del certificate["controls"]
+    del certificate["sections"]["controls"]["models"]
 
 
 def _no_compression_field(certificate):
-    del certificate["compression"]
+    del certificate["sections"]["compression"]["student"]
+
+
+def _compression_of_nothing(certificate):
+    certificate["sections"]["compression"] = None
+
+
+def _no_sections(certificate):
+    del certificate["sections"]
 
 
 def _time_below_zero(certificate):
-    certificate["compression"]["teacher"]["seconds"] = -1
+    certificate["sections"]["compression"]["teacher"]["seconds"] = -1
 
 
 def _control_with_more_to_say(certificate):
-    certificate["controls"][0]["epsilon"] = 1
+    certificate["sections"]["controls"]["models"][0]["epsilon"] = 1
 
 
 def _no_blocks(certificate):
-    del certificate["blocks"]
+    del certificate["parties"][0]["blocks"]
 
 
 def _not_a_number(certificate):
-    certificate["guarantees"][0]["epsilon"] = "small"
+    certificate["parties"][0]["guarantees"][0]["epsilon"] = "small"
 
 
 FORGERIES = [
@@ -193,7 +202,7 @@ COMPANY_FORGERIES = [
     *[_private_control_on_a_release, _exact_controls_on_sensitive_records, _accuracy_beyond_all],
     *[_better_ratio, _smaller_student, _another_teacher, _claim_below_zero],
     *[_claim_without_standing, _time_below_zero, _control_with_more_to_say],
-    *[_no_controls_field, _no_compression_field],
+    *[_no_controls_field, _no_compression_field, _compression_of_nothing, _no_sections],
 ]
 
 

@@ -49,7 +49,7 @@ def release(
 def tell(facts: dict[str, Any]) -> None:
     """Say what was made and where to look."""
     from stillroom.gate.rounding import shown
-    from stillroom.release.card_parts import share
+    from stillroom.release.formatting import share
 
     epsilon = facts["epsilon"]
     told = shown(epsilon, 3) if isinstance(epsilon, float) else epsilon
@@ -89,6 +89,7 @@ def follow(
     )
 
     from stillroom.pipeline.release import release as run_pipeline
+    from stillroom.release.parties import blocks_of
     from stillroom.sources import Progress as Told
     from stillroom.vocabulary import Budget
 
@@ -108,7 +109,9 @@ def follow(
             accept_infinite=accept_infinite,
             progress=told,
         )
-    line, measured = certificate["headline"], certificate["evaluation"]
+    line, sections = certificate["headline"], certificate["sections"]
+    measured = sections.get("evaluation")
+    controls = sections.get("controls", {"models": []})["models"]
     return {
         "bundle": str(output),
         "for": line["for"],
@@ -117,9 +120,9 @@ def follow(
         "tested": measured is not None,
         "accuracy": None if measured is None else measured["accuracy"],
         "accuracy_noise": None if measured is None else measured["accuracy_noise"],
-        "controls": {one["name"]: one["accuracy"] for one in certificate["controls"]},
-        "published": certificate["published"],
-        "lost_steps": sum(block["lost"] for block in certificate["blocks"]),
+        "controls": {one["name"]: one["accuracy"] for one in controls},
+        "published": sections["published"],
+        "lost_steps": sum(block["lost"] for block in blocks_of(certificate)),
     }
 
 

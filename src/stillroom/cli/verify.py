@@ -31,42 +31,48 @@ def verify(
     if json:
         print_json(report)
         return
-    top = report["headline"]
+    top, several = report["headline"], len(report["parties"]) > 1
     typer.echo(
-        f"verifies: {report['method']}, {report['mode']}, for {report['purpose']}; epsilon "
+        f"verifies: {report['method']['name']}, {report['mode']}, for {report['purpose']}; epsilon "
         f"{shown(number(top['epsilon']), 3)} at delta {top['delta']:g} for {top['for']}"
     )
     typer.echo(f"signature: {report['signature']}")
     typer.echo(f"card: {report['card']}")
+    typer.echo(f"recipe: {report['recipe']}")
     typer.echo(
         f"answers: {report['reserved']} reserved, {report['drawn']} drawn, {report['lost']} lost"
     )
-    table(
-        "all events of this release, priced again",
-        ("for", "delta", "stated", "priced again"),
-        [
-            (
-                line["for"],
-                f"{line['delta']:g}",
-                shown(number(line["epsilon"]), 3),
-                shown(number(line["priced_again"]), 3),
+    for party in report["parties"]:
+        of = f" of {party['name']}" if several else ""
+        table(
+            f"all events{of} of this release, priced again",
+            ("for", "delta", "stated", "priced again"),
+            [
+                (
+                    line["for"],
+                    f"{line['delta']:g}",
+                    shown(number(line["epsilon"]), 3),
+                    shown(number(line["priced_again"]), 3),
+                )
+                for line in party["guarantees"]
+            ],
+        )
+        for total in party["data_set"]["totals"]:
+            typer.echo(
+                f"all releases on {'the' if several else 'these'} data{of} so far: epsilon "
+                f"{shown(number(total['spent']), 3)} at delta {total['delta']:g} for "
+                f"{total['for']}, of a budget of {total['budget']:g}"
             )
-            for line in report["guarantees"]
-        ],
-    )
-    for total in report["data_set"]["totals"]:
-        typer.echo(
-            f"all releases on these data so far: epsilon {shown(number(total['spent']), 3)} at "
-            f"delta {total['delta']:g} for {total['for']}, of a budget of {total['budget']:g}"
-        )
-    if report["data_set"]["blocks"] > 1:
-        typer.echo(
-            "that total is added up as if all releases had been planned beforehand: no theorem "
-            "gives it where one was planned in view of another's answers; what holds then is the "
-            "budget"
-        )
+        if party["data_set"]["blocks"] > 1:
+            typer.echo(
+                "that total is added up as if all releases had been planned beforehand: no theorem "
+                "gives it where one was planned in view of another's answers; what holds then is "
+                "the budget"
+            )
     for warning in report["warnings"]:
         typer.echo(f"note: {warning}")
+    for unknown in report["not_checked"]:
+        typer.echo(unknown)
     for open_thing in report["unprotected"]:
         typer.echo(f"not protected: {open_thing}")
     if report["tuning"] == "undeclared":

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from stillroom.data import Dataset
 from stillroom.recipe import Recipe
-from stillroom.release.compression import CompressionReport
-from stillroom.release.controls import Claim, Control
 from stillroom.release.model import ReleasedModel
+from stillroom.release.sections.compression import CompressionReport
+from stillroom.release.sections.controls import Control
+from stillroom.release.sections.published import Claim
 from stillroom.sources import Facts, Request, Setting
 from stillroom.sources.base import Observed, Passages
 from stillroom.vocabulary import Integers

@@ -13,14 +13,15 @@ from stillroom.data.loading import load_split
 from stillroom.data.parts import Parts
 from stillroom.errors import BadInput
 from stillroom.gate import Budget, Ledger
-from stillroom.methods.registry import read
+from stillroom.methods.registry import package_of, read
 from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
 from stillroom.pipeline.run import Finished, default_places, run
 from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.pipeline.verify import verify
 from stillroom.private import cap_records, capped
 from stillroom.recipe import Recipe
-from stillroom.release import Made, write_bundle
+from stillroom.release import classifier_record, write_bundle
+from stillroom.release.certificate import VERSION
 from stillroom.release.keys import read_private
 from stillroom.sources import Party, Progress
 from stillroom.vocabulary import Sealed
@@ -105,9 +106,12 @@ def publish(
     """
     recipe, result, terms = finished.recipe, finished.result, finished.terms
     (party,) = finished.parties
-    made = Made(
+    package, version = package_of(recipe.method)
+    record = classifier_record(
         **stated_by(recipe),
         method=recipe.method,
+        package=package,
+        versions={package: version},
         model=result.model,
         classes=finished.facts.classes,
         recipe=text,
@@ -125,7 +129,7 @@ def publish(
         unproven=unproven_by(recipe),
         columns=finished.columns,
     )
-    return write_bundle(made, folder, key, verify)
+    return write_bundle(record, folder, key, verify)
 
 
 def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
@@ -180,6 +184,13 @@ def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dic
             remedy="delete the bundle and give the command again: nothing more is drawn for it",
         )
     certificate: dict[str, Any] = json.loads((output / "certificate.json").read_text())
+    if certificate["version"] != VERSION:
+        raise BadInput(
+            "the finished bundle is of an older version",
+            where=str(output),
+            why="a bundle is never changed, and this version reads it only to verify it",
+            remedy="verify the bundle that is there, or choose another folder",
+        )
     return certificate
 
 

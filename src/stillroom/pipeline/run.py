@@ -25,8 +25,8 @@ from stillroom.pipeline.pricing import EVALUATION, price
 from stillroom.private import confusion
 from stillroom.recipe import Recipe
 from stillroom.release import Evaluation
-from stillroom.release.controls import Control
-from stillroom.release.evaluation import accuracy_of, better_than_guessing
+from stillroom.release.sections.controls import Control
+from stillroom.release.sections.evaluation import accuracy_of, better_than_guessing
 from stillroom.sources import Facts, Party, Places, Progress, PublicSide, Setting
 from stillroom.sources.base import Observed
 from stillroom.vocabulary import Bounded, Integers, Sealed, Unit

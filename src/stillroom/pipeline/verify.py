@@ -14,21 +14,24 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from stillroom.errors import DoesNotVerify, StillroomError
+from stillroom.errors import BadInput, DoesNotVerify, StillroomError
 from stillroom.gate import Mechanism, mechanism_from_json
 from stillroom.gate.ledger.store import canonical
 from stillroom.methods.base import Plan, Terms
-from stillroom.methods.registry import method_named, parse
+from stillroom.methods.registry import method_named, method_names, package_of, parse
 from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
 from stillroom.pipeline.pricing import requests_of
 from stillroom.pipeline.run import PUBLIC_RECORDS, terms_of
 from stillroom.recipe import Recipe
 from stillroom.release import data_set
 from stillroom.release.card import card_html
-from stillroom.release.evaluation import tables_in
 from stillroom.release.files import CARD, CERTIFICATE, RECIPE, number
 from stillroom.release.manifest import does_not
-from stillroom.release.verifier import ODD, Opened, certain, open_bundle, picture_of
+from stillroom.release.parties import blocks_of
+from stillroom.release.sections.base import classifier_in
+from stillroom.release.sections.evaluation import tables_in
+from stillroom.release.sections.samples import picture_of
+from stillroom.release.verifier import ODD, Opened, certain, open_bundle
 from stillroom.sources import Facts, Request
 
 LEAST_OF_ASKED = Fraction(1, 2)
@@ -51,21 +54,33 @@ def new_card(folder: Path | str) -> str:
     """The page of a bundle, rendered by this version; everything else is verified first.
 
     Raises:
-        BadInput: there is no such folder.
+        BadInput: there is no such folder, or an older version made the bundle.
         DoesNotVerify: something beside the old page does not fit.
     """
     bundle = _checked(open_bundle(folder, with_card=False))
+    if bundle.older:
+        raise BadInput(
+            "the certificate is of an older version",
+            where=str(bundle.folder),
+            why="this version makes cards of its own certificates alone",
+            remedy="make the card with the version that made the bundle; `versions` names it",
+        )
     with certain(bundle.folder / CARD):
         picture = picture_of(bundle.certificate, bundle.contents[CARD], bundle.folder / CARD)
         return card_html(bundle.certificate, picture)
 
 
 def _checked(bundle: Opened) -> Opened:
-    """The bundle, its recipe compared with its certificate."""
-    place = bundle.folder / CERTIFICATE
+    """The bundle, its recipe compared with its certificate where the method is installed."""
+    if bundle.older:
+        return bundle
+    place, method = bundle.folder / CERTIFICATE, bundle.certificate["method"]
+    if method["name"] not in method_names():
+        told = f"not compared: method {method['name']} of {method['package']} {method['version']}"
+        return replace(bundle, recipe=f"{told} is not installed here")
     for what in _contradictions(bundle):
         raise does_not(place, f"certificate.json does not say what recipe.toml comes to: {what}")
-    return bundle
+    return replace(bundle, recipe="comes to what the certificate says")
 
 
 def _contradictions(bundle: Opened) -> Iterator[str]:
@@ -73,12 +88,14 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
     certificate = bundle.certificate
     try:
         recipe = parse(bundle.contents[RECIPE].decode("utf-8"))
-        paid = certificate["blocks"][0]["wishes"][0]["reserved"]
+        paid = blocks_of(certificate)[0]["wishes"][0]["reserved"]
         terms, facts = terms_of(recipe, certificate["facts"], paid), _facts(certificate)
         plan = method_named(recipe.method).plan(recipe, facts)
-        expected = _expected(recipe, plan, terms, certificate)
-        for name, value in expected.items():
+        for name, value in _expected(recipe, terms, certificate).items():
             if canonical(certificate[name]) != canonical(value):
+                yield name
+        for name, value in _expected_sections(recipe, plan, certificate).items():
+            if canonical(certificate["sections"].get(name)) != canonical(value):
                 yield name
         yield from _other_presence(terms, certificate)
         requests = requests_of(recipe, plan, facts)
@@ -92,52 +109,64 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
 
 def _facts(certificate: Mapping[str, Any]) -> Facts:
     """What the certificate says about the data; widths are not compared."""
-    model = certificate["model"]
+    model = classifier_in(certificate["artefacts"])
     public = certificate["facts"].get(PUBLIC_RECORDS, 0)
     return Facts(tuple(model["shape"]), tuple(model["classes"]), public, width=1)
 
 
-def _expected(
-    recipe: Recipe, plan: Plan, terms: Terms, certificate: Mapping[str, Any]
-) -> dict[str, Any]:
+def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a certificate, by their path, that its recipe decides."""
-    unproven = {*unproven_by(recipe), *data_set.unproven(certificate["data_set"])}
+    (party,), (model,) = certificate["parties"], certificate["artefacts"]
+    unproven = {*unproven_by(recipe), *data_set.unproven(party["data_set"])}
+    method, package = certificate["method"], package_of(recipe.method)[0]
     told = {
         **stated_by(recipe),
-        "method": recipe.method,
+        "method": {**method, "name": recipe.method, "package": package},
         "purpose": recipe.purpose,
-        "unproven": sorted(map(str, unproven)),
+        "parties": [{**party, "unproven": sorted(map(str, unproven))}],
         "assumptions": {**terms.assumptions, **OF_ALL},
-        "published": plan.claim.to_json(),
         "public_knowledge": list(terms.knowledge),
         "warnings": list(terms.warnings),
-        "model": {**certificate["model"], "about": terms.about},
+        "artefacts": [{**model, "kind": "classifier", "about": terms.about}],
         "facts": {name: certificate["facts"].get(name) for name in sorted(terms.observed)},
     }
     if recipe.data.unit == "person":
         told["facts"]["persons"] = True
-    measured = certificate["evaluation"]
+    return told
+
+
+def _expected_sections(
+    recipe: Recipe, plan: Plan, certificate: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the recipe decides of the sections; None where there is to be none."""
+    sections = certificate["sections"]
+    measured = sections.get("evaluation")
     if measured is not None:
-        told["evaluation"] = {**measured, "protected": not recipe.data.test_is_public}
+        measured = {**measured, "protected": not recipe.data.test_is_public}
     compared = plan.controls[: _figures_beside(recipe, certificate)]
-    accuracies = [control["accuracy"] for control in certificate["controls"]]
-    told["controls"] = [
+    stated = sections.get("controls", {"models": []})["models"]
+    accuracies = [control["accuracy"] for control in stated]
+    models = [
         replace(control, accuracy=accuracy).to_json()
         for control, accuracy in zip_longest(compared, accuracies[: len(compared)])
     ]
-    return told
+    return {
+        "published": plan.claim.to_json(),
+        "evaluation": measured,
+        "controls": {"models": models} if models else None,
+    }
 
 
 def _figures_beside(recipe: Recipe, certificate: Mapping[str, Any]) -> int | None:
     """How many models it is compared with; None for all. Tables that were lost have no figure."""
-    if certificate["evaluation"] is None:
+    if "evaluation" not in certificate["sections"]:
         return 0
-    return None if recipe.data.test_is_public else tables_in(certificate["blocks"])[1] - 1
+    return None if recipe.data.test_is_public else tables_in(blocks_of(certificate))[1] - 1
 
 
 def _other_presence(terms: Terms, certificate: Mapping[str, Any]) -> Iterator[str]:
     """What is there, and whether it should be."""
-    compression, samples = certificate["compression"], certificate["samples"]
+    compression, samples = (certificate["sections"].get(n) for n in ("compression", "samples"))
     if (None if compression is None else compression["teacher"]["name"]) != terms.teacher:
         yield "compression"
     if (0 if samples is None else samples["count"]) != terms.samples:
@@ -148,8 +177,10 @@ def _other_draws(
     recipe: Recipe, requests: Sequence[Request], certificate: Mapping[str, Any]
 ) -> Iterator[str]:
     """Mechanisms and numbers of answers against those the recipe would reserve."""
-    drawn = [wish for block in certificate["blocks"] for wish in block["wishes"]]
-    if len(certificate["blocks"]) != 1 or len(drawn) != len(requests):
+    blocks = blocks_of(certificate)
+    drawn = [wish for block in blocks for wish in block["wishes"]]
+    named = [wish["name"] for wish in drawn] == [request.name for request in requests]
+    if len(blocks) != 1 or not named:
         yield "what was reserved"
         return
     for place, (wish, request) in enumerate(zip(drawn, requests, strict=True)):

@@ -1,4 +1,4 @@
-"""Write a bundle: six files, all of them or none."""
+"""Write a bundle: all of its files or none."""
 
 from __future__ import annotations
 
@@ -10,29 +10,17 @@ from typing import Any
 
 from stillroom.durable import alive
 from stillroom.errors import BadInput
+from stillroom.release import files
 from stillroom.release.card import card_html
 from stillroom.release.certificate import certify
-from stillroom.release.files import (
-    CARD,
-    CERTIFICATE,
-    LARGEST,
-    MANIFEST,
-    MODEL,
-    ONNX,
-    RECIPE,
-    from_bytes,
-    to_bytes,
-)
-from stillroom.release.made import Made
+from stillroom.release.files import CARD, CERTIFICATE, MANIFEST, RECIPE, from_bytes, to_bytes
 from stillroom.release.manifest import make_manifest
-from stillroom.release.model import checked_onnx
-from stillroom.release.model_file import metadata
-from stillroom.release.samples import png, sheet
+from stillroom.release.record import ReleaseRecord
 from stillroom.release.verifier import verify_bundle
 
 
 def write_bundle(
-    made: Made,
+    record: ReleaseRecord,
     folder: Path | str,
     key: bytes | None = None,
     verify: Callable[[Path], object] = verify_bundle,
@@ -42,7 +30,7 @@ def write_bundle(
     Guarantee: the folder appears whole or not at all, and a valid bundle has passed the verifier.
 
     Args:
-        made: the release.
+        record: the release.
         folder: where the bundle will be; new, or empty.
         key: the 32 bytes of a private Ed25519 key that signs the manifest.
         verify: what a valid bundle must pass before it is put in place.
@@ -54,13 +42,14 @@ def write_bundle(
     """
     folder = Path(folder)
     _refuse_unless_empty(folder)
-    onnx = checked_onnx(made.model, made.classes)
-    contents = {MODEL: _safetensors(made), ONNX: onnx, RECIPE: made.recipe.encode()}
-    contents[CERTIFICATE] = to_bytes(certify(made, contents))
+    contents = {RECIPE: record.recipe.encode()}
+    for artefact in record.artefacts:
+        contents |= artefact.files()
+    contents[CERTIFICATE] = to_bytes(certify(record, contents))
     # Read back, so that the card is made of what every reader of the file will see.
     certificate = from_bytes(contents[CERTIFICATE])
-    picture = None if made.samples is None else png(sheet(made.samples))
-    contents[CARD] = card_html(certificate, picture).encode()
+    samples = record.sections.get("samples")
+    contents[CARD] = card_html(certificate, None if samples is None else samples.png).encode()
     manifest = make_manifest(contents, key)
     _refuse_too_long(folder, contents)
     try:
@@ -76,20 +65,12 @@ def write_bundle(
     return certificate
 
 
-def _safetensors(made: Made) -> bytes:
-    from safetensors.numpy import save
-
-    model = made.model
-    said = metadata(model.about, model.shape, made.classes, model.parameters, made.columns)
-    # One entry: the order of several is not fixed, and equal models should be equal files.
-    return bytes(save(model.tensors(), metadata={"stillroom": said}))
-
-
 def _refuse_too_long(folder: Path, contents: Mapping[str, bytes]) -> None:
     for name, content in contents.items():
-        if len(content) > LARGEST[name]:
+        most = files.LARGEST.get(name, files.LARGEST_ARTEFACT)
+        if len(content) > most:
             raise BadInput(
-                f"{name} has {len(content)} bytes, more than {LARGEST[name]}",
+                f"{name} has {len(content)} bytes, more than {most}",
                 where=str(folder / name),
                 why="whoever verifies or uses a bundle reads no file longer than that",
                 remedy="release a smaller model",

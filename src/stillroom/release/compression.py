@@ -1,120 +1,20 @@
-"""How much smaller and faster the student is: teacher and student measured in one run."""
+"""Teacher and student measured in one run: what they weigh and how long they take."""
 
 from __future__ import annotations
 
+import io
 import logging
-import math
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
-from stillroom.errors import BadInput
 from stillroom.release.model import ReleasedModel, fixed_records
 from stillroom.release.predict import session_of
-
-IMAGES = 100
-"""Images of one timing, one a call: "100 images consecutively" (RONA, Table 2)."""
-_REPEATS = 5
-
-RATIOS = {
-    "parameters": "parameters",
-    "size": "size",
-    "int8_size": "int8_size",
-    "speed": "seconds",
-    "int8_speed": "int8_seconds",
-}
-"""Each ratio, and the entry of teacher and student it is made of."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What one model weighs and how long it takes.
-
-    Args:
-        name: which model, in one line.
-        parameters: how many trained numbers it has.
-        size: bytes of its ONNX file.
-        int8_size: bytes of the file with weights of 8 bits; None where there is none.
-        seconds: for `IMAGES` images, one a call, on one thread.
-        int8_seconds: the same with weights and activations of 8 bits.
-        int8_note: why there are no int8 entries; empty where there are.
-
-    Raises:
-        BadInput: an entry is not a positive number, or int8 entries are neither given nor excused.
-    """
-
-    name: str
-    parameters: int
-    size: int
-    int8_size: int | None
-    seconds: float
-    int8_seconds: float | None
-    int8_note: str = ""
-
-    def __post_init__(self) -> None:
-        counts: list[Any] = [self.parameters, self.size]
-        times: list[Any] = [self.seconds]
-        if not self.int8_note:
-            counts.append(self.int8_size)
-            times.append(self.int8_seconds)
-        fits = (self.int8_size is None) == (self.int8_seconds is None) == bool(self.int8_note)
-        fits = fits and isinstance(self.int8_note, str) and isinstance(self.name, str)
-        fits = fits and all(type(count) is int and count > 0 for count in counts)
-        fits = fits and all(type(t) in (int, float) and 0 < t < math.inf for t in times)
-        if not fits:
-            raise BadInput(
-                "an entry of a measured model is missing or is not a positive number",
-                where="compression",
-                why="ratios are made of these entries",
-                remedy="measure both models again with `compression.report`",
-            )
-
-
-@dataclass(frozen=True)
-class CompressionReport:
-    """Teacher against student.
-
-    Assumes: everything told about the teacher is public, see `report`.
-
-    >>> big = Measured("big", 1000, 5000, 2000, 0.5, 0.4)
-    >>> small = Measured("small", 100, 1000, None, 0.1, None, "it has no weights of 8 bits")
-    >>> CompressionReport(big, small).ratios
-    {'parameters': 10.0, 'size': 5.0, 'int8_size': None, 'speed': 5.0, 'int8_speed': None}
-    """
-
-    teacher: Measured
-    student: Measured
-
-    @property
-    def ratios(self) -> dict[str, float | None]:
-        """How many times the teacher is the larger or slower one, by the names of `RATIOS`."""
-        pairs = {
-            ratio: (getattr(self.teacher, entry), getattr(self.student, entry))
-            for ratio, entry in RATIOS.items()
-        }
-        return {
-            ratio: None if teacher is None or student is None else teacher / student
-            for ratio, (teacher, student) in pairs.items()
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        """The report for the certificate, ratios included."""
-        measured = {"images": IMAGES, "repeats": _REPEATS}
-        return {**asdict(self), **measured, "ratios": self.ratios}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> CompressionReport:
-        """The report that `to_json` wrote; its ratios are made again from the entries.
-
-        Raises:
-            BadInput: an entry makes no sense.
-        """
-        return cls(Measured(**body["teacher"]), Measured(**body["student"]))
+from stillroom.release.sections.compression import IMAGES, REPEATS, CompressionReport, Measured
 
 
 def report(
@@ -132,33 +32,26 @@ def report(
         student: the released model.
         classes: the names of the classes.
     """
-    both = [
-        _Candidate(model.onnx(classes), model.shape, model.parameters, model.about)
-        for model in (teacher, student)
+    models = (teacher, student)
+    files = [model.onnx(classes) for model in models]
+    plain = [_Runner(file, model.shape) for file, model in zip(files, models, strict=True)]
+    small = [_int8(file, model.shape) for file, model in zip(files, models, strict=True)]
+    for _ in range(REPEATS):
+        for runner in [*plain, *(runner for _, runner, _ in small if runner is not None)]:
+            runner.round()
+    measured = [
+        Measured(
+            name=model.about,
+            parameters=model.parameters,
+            size=len(file),
+            int8_size=size,
+            seconds=own.seconds,
+            int8_seconds=None if runner is None else runner.seconds,
+            int8_note=note,
+        )
+        for model, file, own, (size, runner, note) in zip(models, files, plain, small, strict=True)
     ]
-    measured = _measure_together(both)
-    return CompressionReport(teacher=measured[0], student=measured[1])
-
-
-def measure(onnx: bytes, shape: tuple[int, ...], parameters: int, name: str) -> Measured:
-    """Measure one model alone: sizes, and the median time of several rounds of 100 images.
-
-    Args:
-        onnx: its ONNX file, as `ReleasedModel.onnx` writes it.
-        shape: of one record.
-        parameters: how many trained numbers it has.
-        name: which model, in one line.
-    """
-    (measured,) = _measure_together([_Candidate(onnx, shape, parameters, name)])
-    return measured
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    onnx: bytes
-    shape: tuple[int, ...]
-    parameters: int
-    name: str
+    return CompressionReport(*measured)
 
 
 class _Runner:
@@ -182,33 +75,13 @@ class _Runner:
         return statistics.median(self._rounds)
 
 
-def _measure_together(candidates: Sequence[_Candidate]) -> list[Measured]:
-    plain = [_Runner(candidate.onnx, candidate.shape) for candidate in candidates]
-    small = [_int8(candidate) for candidate in candidates]
-    for _ in range(_REPEATS):
-        for runner in [*plain, *(runner for _, runner, _ in small if runner is not None)]:
-            runner.round()
-    return [
-        Measured(
-            name=candidate.name,
-            parameters=candidate.parameters,
-            size=len(candidate.onnx),
-            int8_size=size,
-            seconds=own.seconds,
-            int8_seconds=None if runner is None else runner.seconds,
-            int8_note=note,
-        )
-        for candidate, own, (size, runner, note) in zip(candidates, plain, small, strict=True)
-    ]
-
-
-def _int8(candidate: _Candidate) -> tuple[int | None, _Runner | None, str]:
+def _int8(onnx: bytes, shape: tuple[int, ...]) -> tuple[int | None, _Runner | None, str]:
     try:
-        content = quantised(candidate.onnx)
+        content = quantised(onnx)
     except Exception as error:
         return None, None, f"it cannot be quantised ({type(error).__name__})"
     try:
-        return len(content), _Runner(content, candidate.shape), ""
+        return len(content), _Runner(content, shape), ""
     except Exception as error:
         return None, None, f"ONNX Runtime cannot run it quantised ({type(error).__name__})"
 
@@ -218,7 +91,7 @@ def quantised(onnx: bytes) -> bytes:
     from onnx import load_model_from_string
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    with tempfile.TemporaryDirectory() as folder, _quiet():
+    with tempfile.TemporaryDirectory() as folder, quiet():
         file = Path(folder) / "int8.onnx"
         # Unsigned: on a CPU, ONNX Runtime has no convolution with signed weights of 8 bits.
         quantize_dynamic(load_model_from_string(onnx), file, weight_type=QuantType.QUInt8)
@@ -226,13 +99,18 @@ def quantised(onnx: bytes) -> bytes:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the quantiser's advice, and without the log handler it would leave behind."""
-    before, handler = logging.root.manager.disable, logging.NullHandler()
+def quiet() -> Iterator[None]:
+    """Without what quantiser and exporter print, log and warn of, or the log handler they leave.
+
+    Where one fails it prints graphs and file names; the error says enough.
+    """
+    before, handler, said = logging.root.manager.disable, logging.NullHandler(), io.StringIO()
     logging.root.addHandler(handler)
     logging.disable(logging.CRITICAL)
     try:
-        yield
+        with redirect_stdout(said), redirect_stderr(said), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)
+            yield
     finally:
         logging.disable(before)
         logging.root.removeHandler(handler)

@@ -78,8 +78,11 @@ def completed(
 
 def events_of(block: Mapping[str, Any]) -> list[Line]:
     """The events that a block was charged for."""
-    if block["noise"] != "os":
-        return [(REPEATABLE, 1)]
+    return reserved(block) if block["noise"] == "os" else [(REPEATABLE, 1)]
+
+
+def reserved(block: Mapping[str, Any]) -> list[Line]:
+    """The events of what a block reserved."""
     return [
         line
         for wish in block["wishes"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stillroom.gate.accounting import ROUNDING, Price
-from stillroom.release.files import number, spelled
+from stillroom.release.files import number, number_or_none, spelled
 from stillroom.vocabulary import Guarantee, Pair
 
 Line = dict[str, Any]
@@ -100,11 +100,6 @@ def line_of(guarantee: Guarantee) -> Line:
         "PLD": spelled(guarantee.by_accountant["PLD"]),
         "RDP": spelled(guarantee.by_accountant["RDP"]),
     }
-
-
-def number_or_none(figure: Any) -> float | None:
-    """A figure of an accountant that may have none."""
-    return None if figure is None else number(figure)
 
 
 def _line(pair: Pair, delta: float, pld: float | None, rdp: float) -> Line:

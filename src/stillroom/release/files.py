@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,20 +19,17 @@ RECIPE = "recipe.toml"
 CARD = "card.html"
 MANIFEST = "manifest.json"
 
-BOUND = (MODEL, ONNX, RECIPE)
-"""What the certificate binds by hash."""
-LISTED = (MODEL, ONNX, CERTIFICATE, RECIPE, CARD)
-"""What the manifest lists: everything but itself."""
+ALWAYS = (CERTIFICATE, RECIPE, CARD)
+LISTED = (MODEL, ONNX, *ALWAYS)
+"""What the manifest of a single model lists: everything but itself."""
+ARTEFACT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(?:safetensors|onnx)")
+"""How the files of an artefact are called."""
+MOST_FILES = 64
 
-LARGEST = {
-    MODEL: 1 << 28,
-    ONNX: 1 << 28,
-    CERTIFICATE: 1 << 24,
-    RECIPE: 1 << 20,
-    CARD: 1 << 25,
-    MANIFEST: 1 << 20,
-}
-"""The most bytes of each file: 256 MiB for a model; nothing longer is written or read."""
+LARGEST = {CERTIFICATE: 1 << 24, RECIPE: 1 << 20, CARD: 1 << 25, MANIFEST: 1 << 20}
+"""The most bytes of each file; nothing longer is written or read."""
+LARGEST_ARTEFACT = 1 << 28
+"""256 MiB for each file of a model."""
 
 INFINITE = "infinite"
 """How JSON says infinity."""
@@ -104,3 +102,8 @@ def number(figure: Any) -> float:
     if isinstance(figure, bool) or not isinstance(figure, (int, float)) or not figure >= 0:
         raise ValueError("not an epsilon")
     return float(figure)
+
+
+def number_or_none(figure: Any) -> float | None:
+    """A figure that may be missing."""
+    return None if figure is None else number(figure)

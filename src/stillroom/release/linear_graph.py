@@ -60,7 +60,7 @@ def linear_onnx(
     """The ONNX file of a linear layer over fixed features: records in, logits and labels out.
 
     Args:
-        weights: one row a class, one column a feature.
+        weights: one row per class, one column per feature.
         features: the name of the feature step.
         shape: the shape of one record.
         classes: the names of the classes.

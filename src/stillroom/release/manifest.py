@@ -13,8 +13,8 @@ from typing import Any
 from stillroom.documents import file_content
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate.ledger.store import canonical
-from stillroom.release import keys
-from stillroom.release.files import LARGEST, LISTED, MANIFEST, digest, from_bytes, sha256, to_bytes
+from stillroom.release import files, keys
+from stillroom.release.files import MANIFEST, digest, sha256, to_bytes
 
 FORMAT = "stillroom manifest"
 VERSION = 1
@@ -58,12 +58,12 @@ def read_files(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
             remedy="check the path, and whether the folder may be read",
         ) from None
     document = _manifest(folder)
-    extra = sorted(names - {*LISTED, MANIFEST})
+    extra = sorted(names - {*document["files"], MANIFEST})
     if extra:
         raise does_not(folder / extra[0], "the file is not in the manifest")
     contents = {}
-    for name in LISTED:
-        entry, content = document["files"][name], _content(folder / name)
+    for name, entry in document["files"].items():
+        content = _content(folder / name)
         if (len(content), sha256(content)) != (entry["size"], entry["sha256"]):
             raise does_not(folder / name, f"{name} is not the file that was released")
         contents[name] = content
@@ -120,7 +120,7 @@ def parsed(content: bytes, file: Path) -> dict[str, Any]:
         DoesNotVerify: it is none.
     """
     try:
-        return from_bytes(content)
+        return files.from_bytes(content)
     except ValueError:
         raise does_not(
             file,
@@ -145,7 +145,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
         # Compared as bytes too: a changed blank has the same meaning and another file.
         if document["digest"] != digest(document) or to_bytes(document) != content:
             raise does_not(place, "the manifest was changed")
-        if set(document["files"]) != set(LISTED):
+        listed = set(document["files"])
+        others = listed - set(files.ALWAYS)
+        whole = len(others) + len(files.ALWAYS) == len(listed) <= files.MOST_FILES
+        if not others or not whole or not all(map(files.ARTEFACT.fullmatch, others)):
             raise does_not(place, "the manifest does not list the files of a bundle")
         for entry in document["files"].values():
             if type(entry["size"]) is not int or not isinstance(entry["sha256"], str):
@@ -160,7 +163,7 @@ def _content(file: Path) -> bytes:
     if file.is_symlink() or not file.is_file():
         raise does_not(file, f"{file.name} is missing, or is not a file")
     try:
-        return file_content(file, LARGEST[file.name])
+        return file_content(file, files.LARGEST.get(file.name, files.LARGEST_ARTEFACT))
     except OSError as error:
         raise does_not(file, f"{file.name} cannot be read ({error.strerror})") from None
     except ValueError as error:

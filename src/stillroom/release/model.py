@@ -1,4 +1,4 @@
-"""What can be released: any model that turns records into one score a class."""
+"""What can be released: any model that turns records into one score per class."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReleasedModel(Protocol):
         """The ONNX file: float32 records `x` in; `logits` and `label` out, for any number."""
 
     def logits(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """The scores of records, one row a record: what the ONNX file is compared with."""
+        """The scores of records, one row per record: what the ONNX file is compared with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class LinearModel:
     """A linear layer over fixed features.
 
     Args:
-        weights: one row a class, one column a feature.
+        weights: one row per class, one column per feature.
         features: the name of the fixed feature step.
         shape: the shape of one record.
 
@@ -81,7 +81,7 @@ class LinearModel:
             raise BadInput(
                 f"the weights are {self.weights.shape}, the features have {width} columns",
                 where="model",
-                why="each feature needs one weight a class",
+                why="each feature needs one weight per class",
                 remedy="hand over the weights that belong to these features",
             )
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput
 from stillroom.extras import needed
+from stillroom.release.artefacts import columns_of, main_file, shape_and_classes
 from stillroom.release.files import CERTIFICATE, ONNX
 from stillroom.release.manifest import does_not, parsed, read_files
-from stillroom.release.model_file import columns_of, shape_and_classes
+from stillroom.release.sections.base import classifier_in
 from stillroom.release.strangers_model import TOGETHER, Labels, Logits, StrangersModel
 
 LARGEST_INPUT = 1 << 29
@@ -44,7 +45,7 @@ def predict(folder: Path, x: npt.NDArray[Any]) -> tuple[Labels, Logits]:
         )
     if not len(x):
         raise _no_records("there is no record", "give at least one record")
-    with StrangersModel(content, folder / ONNX, len(described.classes)) as model:
+    with StrangersModel(content, folder / described.file, len(described.classes)) as model:
         answers = [
             model.run(_finite(x[start : start + TOGETHER])) for start in range(0, len(x), TOGETHER)
         ]
@@ -60,11 +61,13 @@ class Described:
         shape: of one record.
         classes: their names.
         columns: the names of a record's features, where it was trained on columns with names.
+        file: its ONNX file.
     """
 
     shape: tuple[int, ...]
     classes: tuple[str, ...]
     columns: tuple[str, ...] | None
+    file: str = ONNX
 
 
 def model_of(folder: Path) -> tuple[Described, bytes]:
@@ -76,12 +79,13 @@ def model_of(folder: Path) -> tuple[Described, bytes]:
     """
     _, contents = read_files(folder)
     place = folder / CERTIFICATE
-    said = parsed(contents[CERTIFICATE], place).get("model")
+    certificate = parsed(contents[CERTIFICATE], place)
     try:
-        if not isinstance(said, dict):
-            raise ValueError("the model is missing")
-        return Described(*shape_and_classes(said), columns_of(said)), contents[ONNX]
-    except ValueError as error:
+        # Versions 3 and 4 call it `model`.
+        said = certificate.get("model") or classifier_in(certificate["artefacts"])
+        file = main_file({"name": "model", "kind": "classifier", **said})
+        return Described(*shape_and_classes(said), columns_of(said), file), contents[file]
+    except (LookupError, TypeError, ValueError) as error:
         raise does_not(place, f"certificate.json does not describe its model: {error}") from None
 
 
@@ -112,7 +116,7 @@ def read_records(name_or_path: str, model: Described) -> npt.NDArray[Any]:
                 "trained on",
                 where=name_or_path,
                 why="every number would be taken for another feature, and the labels mean nothing",
-                remedy="order the columns as `model.columns` in the bundle's certificate.json",
+                remedy="order the columns as `columns` in the bundle's certificate.json",
             )
     return np.concatenate([part.x for part in parts.values()])
 

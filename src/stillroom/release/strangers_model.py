@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from threading import Timer
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ class _CannotRun(Exception):
     """ONNX Runtime gave up; it goes on with the next batch."""
 
 
-class StrangersModel:
+class StrangersModel(AbstractContextManager["StrangersModel"]):
     """An ONNX file that is run with limits on its operators, its time and its memory.
 
     Guarantee: whatever the file holds, it ends: in scores and labels of the right kind, or in an
@@ -78,15 +77,7 @@ class StrangersModel:
             self.close()
             raise
 
-    def __enter__(self) -> StrangersModel:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     def close(self) -> None:

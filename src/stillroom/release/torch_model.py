@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -19,6 +14,7 @@ from torch import nn
 from stillroom.engine.workers import one_thread
 from stillroom.errors import BadInput
 from stillroom.models import parameter_count
+from stillroom.release.compression import quiet
 from stillroom.release.linear_graph import IR_VERSION
 from stillroom.release.strangers_model import TOGETHER
 
@@ -39,7 +35,7 @@ class TorchModel:
         about: what kind of model it is, in one line.
 
     Raises:
-        BadInput: the network does not give one row of scores a record.
+        BadInput: the network does not give one row of scores per record.
 
     >>> layers = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
     >>> model = TorchModel(layers, (8, 8), "one linear layer")
@@ -93,7 +89,7 @@ class TorchModel:
         # Three records: one would be taken for a constant.
         example = torch.zeros(3, *self.shape)
         try:
-            with one_thread(), torch.no_grad(), _quiet_exporter():
+            with one_thread(), torch.no_grad(), quiet():
                 program = torch.onnx.export(
                     _Labelled(self._network).eval(),
                     (example,),
@@ -129,9 +125,9 @@ class TorchModel:
         given = tuple(scores.shape) if isinstance(scores, torch.Tensor) else ()
         if len(given) != 2 or given[0] != 2:
             raise BadInput(
-                "the network does not give one row of scores a record",
+                "the network does not give one row of scores per record",
                 where="model",
-                why="each record needs one score a class",
+                why="each record needs one score per class",
                 remedy="end it with a linear layer and return its result alone",
             )
         return given[1]
@@ -147,22 +143,6 @@ class _Labelled(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         scores = self.network(x)
         return scores, scores.argmax(dim=1)
-
-
-@contextmanager
-def _quiet_exporter() -> Iterator[None]:
-    """Without the exporter's remarks: on packages nobody asked for, on its own old code.
-
-    Where it fails it prints the graph and the file names; the error says enough.
-    """
-    before, said = logging.root.manager.disable, io.StringIO()
-    logging.disable(logging.CRITICAL)
-    try:
-        with redirect_stdout(said), redirect_stderr(said), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)
-            yield
-    finally:
-        logging.disable(before)
 
 
 def _strip(message: Any) -> None:

@@ -8,9 +8,7 @@ word; a signature binds it.
 
 from __future__ import annotations
 
-import re
-from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,25 +19,26 @@ from stillroom.errors import DoesNotVerify, StillroomError
 from stillroom.gate.accounting import fold
 from stillroom.gate.events import lines_from_json
 from stillroom.gate.ledger.store import canonical
+from stillroom.release import older
 from stillroom.release.card import card_html
-from stillroom.release.certificate import FORMAT, VERSION, completed, guaranteed, versions
+from stillroom.release.certificate import FORMAT, VERSION, completed, versions
 from stillroom.release.figures import Figures
-from stillroom.release.files import CARD, CERTIFICATE, sha256, to_bytes
+from stillroom.release.files import CARD, CERTIFICATE, to_bytes
 from stillroom.release.keys import read_public
 from stillroom.release.manifest import check_signature, does_not, parsed, read_files
+from stillroom.release.parties import COUNTS, blocks_of, guaranteed
+from stillroom.release.sections import SECTIONS, not_checked
+from stillroom.release.sections.samples import picture_of
 from stillroom.vocabulary import Pair
 
 WORD = {
     "blocks": "what the ledger reserved, drew and lost for this release, and when",
     "data_set": "the ledger's name, head, budgets and reasons, and what other releases drew",
-    "evaluation": "what the test counted",
-    "controls": "how good the models are that it is compared with",
-    "compression": "what was measured of the teacher, and all times",
-    "samples": "that the pictures on the card were drawn from the sketch",
+    **{name: section.word for name, section in SECTIONS.items() if section.word},
     "facts": "what the method observed: see `facts` in certificate.json",
     "versions": "what it was made with",
 }
-"""What nobody else can check, by the field of the certificate it stands in."""
+"""What nobody else can check, by the field or section of the certificate it stands in."""
 
 _UNFIT = {
     "guarantees": "an epsilon is not what the events cost",
@@ -48,7 +47,8 @@ _UNFIT = {
     "data_set": "the data set's total is not what all events cost",
     "evaluation": "the accuracy is not that of the counts",
     "unprotected": "the list of what is not protected is not complete",
-    "model": "it belongs to another model or recipe",
+    "artefacts": "it belongs to another model or recipe",
+    "recipe": "it belongs to another model or recipe",
 }
 ODD = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError),
@@ -57,7 +57,6 @@ ODD = (
 """What reading a malformed document can end in."""
 MOST_WISHES = 1000
 """Of all blocks of a certificate; a release has some ten."""
-_PICTURE = re.compile(rb'src="data:image/png;base64,([A-Za-z0-9+/=]+)"')
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,7 @@ class Opened:
         certificate: checked, all of it.
         signature: who signed it, in words.
         card: whether its page was compared, in words.
+        recipe: whether its recipe was compared, in words; `pipeline.verify` does it.
     """
 
     folder: Path
@@ -77,12 +77,20 @@ class Opened:
     certificate: dict[str, Any]
     signature: str
     card: str
+    recipe: str = "not compared"
+
+    @property
+    def older(self) -> bool:
+        """Whether an earlier version made it: its recipe and card are not compared."""
+        return bool(self.certificate["version"] < VERSION)
 
     def report(self) -> dict[str, Any]:
         """What was checked, as a document for `--json`."""
         with certain(self.folder / CERTIFICATE):
             told = _report(self.certificate)
-        return {**told, "signature": self.signature, "card": self.card}
+        word = {"word": older.WORD} if self.older else {}
+        compared = {"signature": self.signature, "card": self.card, "recipe": self.recipe}
+        return {**told, **word, **compared}
 
 
 def verify_bundle(folder: Path | str, key: Path | str | None = None) -> dict[str, Any]:
@@ -115,8 +123,8 @@ def open_bundle(
     manifest, contents = read_files(folder)
     signature = check_signature(folder, manifest, public)
     certificate = checked_certificate(folder, contents)
-    card = "not checked"
-    if with_card:
+    card = older.NOT_COMPARED if certificate["version"] < VERSION else "not checked"
+    if with_card and certificate["version"] == VERSION:
         with certain(folder / CARD):
             card = _check_card(certificate, contents[CARD], folder / CARD)
     return Opened(folder, contents, certificate, signature, card)
@@ -134,10 +142,15 @@ def checked_certificate(folder: Path, contents: Mapping[str, bytes]) -> dict[str
         _check_version(certificate, place)
         if to_bytes(certificate) != contents[CERTIFICATE]:
             raise does_not(place, "certificate.json is spelled in another way than it was written")
-        if sum(len(block["wishes"]) for block in certificate["blocks"]) > MOST_WISHES:
+        old = certificate["version"] < VERSION
+        blocks = certificate["blocks"] if old else blocks_of(certificate)
+        if sum(len(block["wishes"]) for block in blocks) > MOST_WISHES:
             raise does_not(place, "certificate.json has more wishes than any release")
-        again = completed(certificate, contents, _figures(certificate))
-        _compare(certificate, again, place)
+        if old:
+            certificate = older.read(certificate, contents, place)
+        else:
+            again = completed(certificate, contents, _figures(certificate))
+            _compare(certificate, again, place)
     if certificate["status"] != "valid":
         raise DoesNotVerify(
             "the certificate is void: its noise did not come from the operating system",
@@ -173,7 +186,7 @@ def certain(place: Path) -> Iterator[None]:
 def _check_version(certificate: Mapping[str, Any], place: Path) -> None:
     if certificate["format"] != FORMAT or type(certificate["version"]) is not int:
         raise does_not(place, "certificate.json is of an unknown format")
-    if 0 < certificate["version"] < VERSION:
+    if 0 < certificate["version"] < older.OLDEST:
         raise DoesNotVerify(
             f"the certificate is of version {certificate['version']}, whose epsilons could be too "
             "small",
@@ -182,25 +195,39 @@ def _check_version(certificate: Mapping[str, Any], place: Path) -> None:
             "Privacy",
             remedy="ask whoever released it to release again",
         )
-    if certificate["version"] != VERSION:
+    if not 0 < certificate["version"] <= VERSION:
         raise does_not(place, "certificate.json is of an unknown version")
 
 
-def _figures(certificate: Mapping[str, Any]) -> Figures:
+def _figures(certificate: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Figures]:
     made_with, here = certificate["versions"], versions()
     same = all(made_with[part] == here[part] for part in ("stillroom", "dp-accounting"))
-    return Figures.stated(
-        certificate["guarantees"], certificate["data_set"]["totals"], larger=not same
+    return lambda party: Figures.stated(
+        party["guarantees"], party["data_set"]["totals"], larger=not same
     )
+
+
+_INSIDE = ("parties", "sections")
+
+
+def _fields(certificate: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    """Every field of the core, of a party and of the sections, by its place and name."""
+    core = {name: value for name, value in certificate.items() if name not in _INSIDE}
+    found: dict[tuple[str, ...], Any] = {(name,): value for name, value in core.items()}
+    for place, party in enumerate(certificate["parties"]):
+        found |= {("parties", str(place), name): value for name, value in party.items()}
+    return found | {("sections", name): body for name, body in certificate["sections"].items()}
 
 
 def _compare(certificate: Mapping[str, Any], again: Mapping[str, Any], place: Path) -> None:
     """The whole document against the one that follows from what it states."""
-    for name in sorted({*certificate, *again} - {"digest"}):
-        if name not in certificate or name not in again:
+    stated, derived = _fields(certificate), _fields(again)
+    for path in sorted({*stated, *derived} - {("digest",)}, key=lambda path: path[::-1]):
+        name = path[-1]
+        if path not in stated or path not in derived:
             raise does_not(place, f"certificate.json has a field too many or too few: {name}")
         # As text: True and 1 are equal, and are two statements.
-        if canonical(certificate[name]) != canonical(again[name]):
+        if canonical(stated[path]) != canonical(derived[path]):
             what = _UNFIT.get(name, f"its {name} does not follow from the rest")
             raise does_not(place, f"certificate.json does not fit together: {what}")
     if certificate.get("digest") != again["digest"]:
@@ -216,40 +243,33 @@ def _check_card(certificate: Mapping[str, Any], card: bytes, place: Path) -> str
     return "shows what the certificate says"
 
 
-def picture_of(certificate: Mapping[str, Any], card: bytes, place: Path) -> bytes | None:
-    """The sheet of samples on a card; None where there is none.
-
-    Raises:
-        DoesNotVerify: it is not the one the certificate names.
-    """
-    if certificate["samples"] is None:
-        return None
-    found = _PICTURE.search(card)
-    picture = b"" if found is None else b64decode(found.group(1))
-    if sha256(picture) != certificate["samples"]["sha256"]:
-        raise does_not(place, "card.html shows other pictures than were released")
-    return picture
-
-
 def _report(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    blocks = certificate["blocks"]
-    lines = fold(lines_from_json(certificate["events"]))
-    unproven = [Pair.parse(text) for text in certificate["unproven"]]
-    again = guaranteed(lines, certificate["delta"], unproven)
+    there = {"blocks", "data_set", "versions", *certificate["sections"]}
+    there |= {"facts"} if certificate["facts"] else set()
     return {
         "verifies": True,
-        **{key: certificate[key] for key in ("status", "method", "mode", "purpose", "asked")},
-        "model": {name: certificate["model"][name] for name in ("about", "parameters", "size")},
-        "headline": certificate["headline"],
+        **{name: certificate[name] for name in REPORTED},
+        "parties": [_party(party, certificate["delta"]) for party in certificate["parties"]],
+        **{key: sum(block[key] for block in blocks_of(certificate)) for key in COUNTS},
+        "word": {name: text for name, text in WORD.items() if name in there},
+        "not_checked": not_checked(certificate),
+        "certificate": certificate["digest"],
+    }
+
+
+REPORTED = (
+    *("status", "method", "mode", "purpose", "asked", "headline", "artefacts", "tuning"),
+    *("assumptions", "unprotected", "warnings", "facts"),
+)
+
+
+def _party(party: Mapping[str, Any], delta: float) -> dict[str, Any]:
+    lines = fold(lines_from_json(party["events"]))
+    again = guaranteed(lines, delta, [Pair.parse(text) for text in party["unproven"]])
+    return {
+        **{name: party[name] for name in ("name", "headline", "data_set")},
         "guarantees": [
             {**line, "priced_again": mine["epsilon"]}
-            for line, mine in zip(certificate["guarantees"], again, strict=True)
+            for line, mine in zip(party["guarantees"], again, strict=True)
         ],
-        **{key: sum(block[key] for block in blocks) for key in ("reserved", "drawn", "lost")},
-        **{
-            key: certificate[key]
-            for key in ("data_set", "tuning", "assumptions", "unprotected", "warnings", "facts")
-        },
-        "word": {field: text for field, text in WORD.items() if certificate[field]},
-        "certificate": certificate["digest"],
     }

@@ -201,7 +201,7 @@ def test_a_network_that_mixes_records_is_for_students_of_public_pictures(tmp_pat
     recipe = recipe_in(tmp_path / "rona", rona="views = 2\nshift = 0.1\n")
     recipe.write_text(recipe.read_text().replace('student = "mlp"', 'student = "mobile-10k"'))
     made = release(recipe, tmp_path / "rona" / "out", budget=BUDGET)
-    assert "mobile-10k" in made["model"]["about"]
+    assert "mobile-10k" in made["artefacts"][0]["about"]
     assert weights_of(tmp_path / "rona" / "out")
     verify_bundle(tmp_path / "rona" / "out")
     folder = tmp_path / "direct"

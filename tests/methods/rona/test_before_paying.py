@@ -57,7 +57,7 @@ def test_its_own_defaults_run_to_the_end(tmp_path):
     """They reserved, left the ledger at infinity, and crashed on a shape."""
     made = release(recipe(tmp_path), tmp_path / "out", budget=BUDGET)
     assert made["headline"]["epsilon"] == "infinite"
-    assert made["compression"]["teacher"]["name"] == "network `student-50k`"
+    assert made["sections"]["compression"]["teacher"]["name"] == "network `student-50k`"
     assert verify(tmp_path / "out")["verifies"]
 
 

@@ -74,12 +74,17 @@ def test_a_release_from_the_command_line(tmp_path):
     told = made["headline"]["epsilon"]
     assert first.startswith("certified epsilon ")
     assert float(first.split()[2]) == pytest.approx(told, abs=1e-3)
-    assert second == f"accuracy {made['evaluation']['accuracy']:.2%}"
-    beside = [f"{one['name']} {one['accuracy']:.2%}" for one in made["controls"]]
+    assert second == f"accuracy {made['sections']['evaluation']['accuracy']:.2%}"
+    beside = [
+        f"{one['name']} {one['accuracy']:.2%}" for one in made["sections"]["controls"]["models"]
+    ]
     assert third == "beside it: " + ", ".join(beside)
     for name in ("Base", "teacher on public data", "teacher", "ceiling"):
         assert name in third
-    assert made["compression"]["student"]["parameters"] == made["model"]["parameters"]
+    assert (
+        made["sections"]["compression"]["student"]["parameters"]
+        == made["artefacts"][0]["parameters"]
+    )
     assert verify_bundle(tmp_path / "out")["verifies"]
 
 

@@ -31,7 +31,7 @@ GROUPED = "[teachers]\ncount = 20\nshard_cap = 80\nvotes = 40\ngrouped = true\n"
 
 
 def names(certificate):
-    return [control["name"] for control in certificate["controls"]]
+    return [control["name"] for control in certificate["sections"]["controls"]["models"]]
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_every_query_is_a_recorded_draw(tmp_path, small, sources, kind, part, at
     recipe.write_text(recipe.read_text().replace('loss = "softened"', 'loss = "logits"'))
     made = release(recipe, tmp_path / "out", budget=BUDGET)
     (source,) = sources
-    wishes = made["blocks"][0]["wishes"]
+    wishes = made["parties"][0]["blocks"][0]["wishes"]
     asked = tuple(wish["drawn"] for wish in wishes)
     assert source.asked == (*asked, 0)[:2]
     assert asked == tuple(drawn(tmp_path, place) for place in range(len(wishes)))
@@ -88,11 +88,11 @@ def test_the_papers_calls_are_recorded_draws(tmp_path, small):
     phase = Phase()
     recipe = recipe_in(tmp_path, "plain")
     made = release(recipe, tmp_path / "out", budget=BUDGET, progress=phase.progress)
-    outputs, losses = made["blocks"][0]["wishes"]
+    outputs, losses = made["parties"][0]["blocks"][0]["wishes"]
     assert outputs["drawn"] == losses["drawn"] == len(phase.epochs) == phase.epochs[-1][1]
     assert made["headline"]["epsilon"] == "infinite"
-    assert made["published"]["epsilon"] > 0
-    assert "does not hold" in made["published"]["status"]
+    assert made["sections"]["published"]["epsilon"] > 0
+    assert "does not hold" in made["sections"]["published"]["status"]
     assert names(made) == ["Base", "auxiliary teacher", "teacher", "ceiling"]
     verify_bundle(tmp_path / "out")
 
@@ -114,11 +114,13 @@ def test_training_stops_at_the_last_paid_answer(tmp_path, small, sources, kind, 
         budget=Budget(0.7 * whole, 1e-5),
         progress=phase.progress,
     )
-    first = made["blocks"][0]["wishes"][0]
+    first = made["parties"][0]["blocks"][0]["wishes"][0]
     assert 1 <= first["reserved"] == first["drawn"] == drawn(tmp_path) < planned
     early = f"The budget ended early: {first['drawn']} of {planned} planned {word}"
     assert any(warning.startswith(early) for warning in made["warnings"])
-    assert made["headline"]["epsilon"] <= made["data_set"]["totals"][0]["budget"] < whole
+    assert (
+        made["headline"]["epsilon"] <= made["parties"][0]["data_set"]["totals"][0]["budget"] < whole
+    )
     if kind == "hinted":
         (source,) = sources
         assert source.asked == (first["drawn"], 30)
@@ -158,7 +160,7 @@ def test_infinity_must_be_accepted(tmp_path, small, capsys):
     assert made["headline"]["epsilon"] == "infinite"
     assert made["purpose"] == "release"
     assert not TOO_OPEN & set(names(made))
-    assert made["data_set"]["totals"][0]["spent"] == "infinite"
+    assert made["parties"][0]["data_set"]["totals"][0]["spent"] == "infinite"
     assert run([*command, "--accept-infinite"]) == 0
     said = capsys.readouterr().out
     assert "infinite" in said
@@ -175,7 +177,7 @@ def test_infinity_must_be_accepted(tmp_path, small, capsys):
 def test_controls_of_a_sensitive_test_are_charged(tmp_path, small, kind):
     recipe = recipe_in(tmp_path, kind, public="false")
     made = release(recipe, tmp_path / "out", budget=BUDGET)
-    evaluation = made["blocks"][0]["wishes"][-1]
+    evaluation = made["parties"][0]["blocks"][0]["wishes"][-1]
     assert evaluation["mechanism"]["mechanism"] == "noisy-counts"
     assert evaluation["reserved"] == evaluation["drawn"] == 1 + len(RIVALS[kind])
     assert names(made) == RIVALS[kind]
@@ -195,9 +197,9 @@ def test_controls_of_a_sensitive_test_are_charged(tmp_path, small, kind):
             for n in (1, count)
         )
         assert cheap < whole - 1e-3
-    assert made["evaluation"]["protected"]
+    assert made["sections"]["evaluation"]["protected"]
     assert not any("accuracy" in told for told in made["unprotected"])
-    assert not any(control["private"] for control in made["controls"])
+    assert not any(control["private"] for control in made["sections"]["controls"]["models"])
     verify_bundle(tmp_path / "out")
 
 
@@ -215,7 +217,7 @@ def test_tables_that_were_drawn_are_not_drawn_again(tmp_path, small, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         release(recipe, tmp_path / "out", budget=BUDGET)
     made = release(recipe, tmp_path / "out")
-    assert made["blocks"][0]["wishes"][-1]["drawn"] == 3
+    assert made["parties"][0]["blocks"][0]["wishes"][-1]["drawn"] == 3
     assert len(seen) == 4
     assert names(made) == RIVALS["ensemble"]
 

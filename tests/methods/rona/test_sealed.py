@@ -176,7 +176,10 @@ def test_a_cut_off_student_goes_on_without_its_teachers_records(tmp_path, small,
     made = release(recipe, tmp_path / "out", progress=rest.progress)
     assert rest.epochs[-1] == (12, 12)
     assert drawn(tmp_path) == 6
-    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (6, 0)
+    assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
+        6,
+        0,
+    )
     verify_bundle(tmp_path / "out")
     weights = weights_of(tmp_path / "out")
     assert made_again(recipe, tmp_path / "out") == weights
@@ -199,7 +202,10 @@ def test_a_cut_off_student_of_an_ensemble_goes_on(tmp_path, small, monkeypatch, 
     assert (sum(rows), drawn(tmp_path), drawn(tmp_path, 1)) == (votes, votes, 30)
     made = release(recipe, tmp_path / "out")
     assert (sum(rows), drawn(tmp_path), drawn(tmp_path, 1)) == (60, 60, 30)
-    assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (90, 0)
+    assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
+        90,
+        0,
+    )
     verify_bundle(tmp_path / "out")
     # Uninterrupted, with the same answers, it is the same student; nothing more is asked.
     weights, whole = weights_of(tmp_path / "out"), Phase()
@@ -229,7 +235,9 @@ def student_with(recipe, output, monkeypatch, spoil):
     with monkeypatch.context() as spoilt:
         spoilt.setattr(pipeline, "load_parts_of", parts_of)
         made = release(recipe, output, budget=BUDGET)
-    return weights_of(output), [c for c in made["controls"] if not c["private"]]
+    return weights_of(output), [
+        c for c in made["sections"]["controls"]["models"] if not c["private"]
+    ]
 
 
 def none_wrong(labelled, everyone):
@@ -275,5 +283,5 @@ def test_a_student_of_classes_that_are_not_public(tmp_path, small, splits):
     recipe = recipe_in(tmp_path, data="sensitive_classes = ['3']")
     made = release(recipe, tmp_path / "out", budget=BUDGET)
     assert not (splits[-1].public.y == 3).any()
-    assert made["model"]["classes"] == [str(digit) for digit in range(10)]
+    assert made["artefacts"][0]["classes"] == [str(digit) for digit in range(10)]
     verify_bundle(tmp_path / "out")

@@ -10,7 +10,7 @@ from stillroom.methods.base import Job, Plan, Result, Terms
 from stillroom.models import AsPictures, build
 from stillroom.models.training import NetworkTraining, softened
 from stillroom.recipe import Section
-from stillroom.release.controls import Claim
+from stillroom.release.sections.published import Claim
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Ask, RecipeWithSource
 

@@ -4,8 +4,8 @@ Claim: teachers stand on disjoint shards, and a teacher's answer is an integer v
 set. One record, one person (when persons share a shard) or one whole teacher, added, removed or
 changed, replaces one teacher's answer by another of the set, so the sum moves by at most the
 diameter D of the set and not its radius (theory.md#diameter). The sets (E1): integers >= 0 that
-add up to at most `grid`, D = sqrt 2 * grid; integer vectors of a norm of at most floor(C / s), for clip C
-and step s, D = 2 * floor(C / s). Q answers cost mu^2 = Q D^2 / (sigma^2 - 4): a discrete Gaussian
+add up to at most `grid`, D = sqrt 2 * grid; integer vectors of a norm of at most floor(C / s), for
+clip C and step s, D = 2 * floor(C / s). Q answers cost mu^2 = Q D^2 / (sigma^2 - 4): a discrete Gaussian
 on the grid is a rounding of the Gaussian of that variance, for sigma above 2 grid units (E3).
 """
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from stillroom.methods.base import SHOWN_SAMPLES, Job, Plan, Result, Terms
 from stillroom.methods.direct.section import StudentSection
 from stillroom.recipe import Recipe
-from stillroom.release.controls import Claim
+from stillroom.release.sections.published import Claim
 from stillroom.sources import SOURCES, Ask, Facts, Setting
 from stillroom.sources.base import Observed, Passages
 from stillroom.sources.sketch import SketchSection

@@ -17,9 +17,9 @@ from stillroom.methods.rona.public_part import PublicPart, blocks_of
 from stillroom.methods.rona.terms import AUXILIARY, UNTAUGHT, shows_ceiling
 from stillroom.private.plain import PlainTeacher, train_in_the_clear
 from stillroom.release.compression import report
-from stillroom.release.controls import BASE
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.model import ReleasedModel
+from stillroom.release.sections.controls import BASE
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Ask, Setting
 from stillroom.sources.base import Passages

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from stillroom.methods.base import SHOWN_SAMPLES, Terms
 from stillroom.methods.rona.claims import claimed_epsilon, headline_of, verdict_on
-from stillroom.release.controls import BASE, Claim, Control
+from stillroom.release.sections.controls import BASE, Control
+from stillroom.release.sections.published import Claim
 from stillroom.sources import SOURCES, Facts
 from stillroom.sources.base import Observed
 

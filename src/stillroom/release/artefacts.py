@@ -1,14 +1,15 @@
-"""What a bundle's model files say of themselves, read without any package that runs a model."""
+"""What a bundle's artefacts say of themselves, read without any package that runs a model."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from stillroom.documents import json_object
-from stillroom.release.files import BOUND, MODEL, ONNX, sha256
+from stillroom.release.files import ARTEFACT, sha256
 
 _LARGEST_HEADER = 1 << 24
 _SIZES = {
@@ -18,39 +19,65 @@ _SIZES = {
 """Bytes of one number, by the name of its type."""
 
 
-def metadata(
-    about: str,
-    shape: tuple[int, ...],
-    classes: tuple[str, ...],
-    parameters: int,
-    columns: tuple[str, ...] | None = None,
-) -> str:
-    """What model.safetensors says of the model beside its weights."""
-    said = {"about": about, "shape": shape, "classes": classes, "parameters": parameters}
-    return json.dumps(said if columns is None else {**said, "columns": columns})
+KINDS = {
+    "classifier": (".safetensors", ".onnx"),
+    "generator": (".safetensors",),
+    "parameters": (".safetensors",),
+}
+"""What can be released, and how the names of its files end."""
 
 
-def model_section(contents: Mapping[str, bytes]) -> dict[str, Any]:
-    """The certificate's `model`: what it is, how large, and the hashes of the files it binds.
+def metadata(**said: Any) -> str:
+    """What a safetensors file says of the artefact beside its weights."""
+    return json.dumps({name: value for name, value in said.items() if value is not None})
+
+
+def artefacts_in(contents: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """The certificate's `artefacts`: what each is, how large, and the hashes of its files.
 
     Raises:
-        ValueError: model.safetensors does not say what it is, or not consistently.
+        ValueError: a safetensors file does not say what it is, or not consistently; or a file
+            belongs to no artefact.
     """
-    said, numbers = _header(contents[MODEL])
-    parameters = said["parameters"]
-    if not isinstance(said["about"], str) or type(parameters) is not int:
-        raise ValueError("model.safetensors does not say what it is")
-    shape, classes = shape_and_classes(said)
+    files = {name for name in contents if ARTEFACT.fullmatch(name)}
+    names = sorted(Path(file).stem for file in files if file.endswith(".safetensors"))
+    found = [_artefact(name, contents) for name in names]
+    if not found or {file for artefact in found for file in artefact["files"]} != files:
+        raise ValueError("a file belongs to no artefact")
+    return found
+
+
+def main_file(artefact: Mapping[str, Any]) -> str:
+    """The file that is used: the ONNX file where there is one."""
+    return f"{artefact['name']}{KINDS[artefact['kind']][-1]}"
+
+
+def _artefact(name: str, contents: Mapping[str, bytes]) -> dict[str, Any]:
+    said, numbers = _header(contents[f"{name}.safetensors"])
+    about, parameters = said["about"], said["parameters"]
+    if not isinstance(about, str) or type(parameters) is not int:
+        raise ValueError("a safetensors file does not say what it is")
     if not 0 < parameters <= numbers:
-        raise ValueError("model.safetensors does not have the parameters it says")
+        raise ValueError("a safetensors file does not have the parameters it says")
+    files = [f"{name}{end}" for end in KINDS[said["kind"]]]
+    return {
+        "name": name,
+        "kind": said["kind"],
+        "about": about,
+        "parameters": parameters,
+        "files": {
+            file: {"sha256": sha256(contents[file]), "size": len(contents[file])} for file in files
+        },
+        **(_classifier(said) if said["kind"] == "classifier" else {}),
+    }
+
+
+def _classifier(said: Mapping[str, Any]) -> dict[str, Any]:
+    shape, classes = shape_and_classes(said)
     columns = columns_of(said)
     return {
-        "about": said["about"],
         "shape": list(shape),
         "classes": list(classes),
-        "parameters": parameters,
-        "size": len(contents[ONNX]),
-        "files": {name: sha256(contents[name]) for name in BOUND},
         **({} if columns is None else {"columns": list(columns)}),
     }
 
@@ -91,7 +118,7 @@ def _header(content: bytes) -> tuple[dict[str, Any], int]:
     """The description in a safetensors file, and how many numbers its tensors have."""
     size = int.from_bytes(content[:8], "little")
     if not 2 <= size <= min(_LARGEST_HEADER, len(content) - 8):
-        raise ValueError("model.safetensors is damaged")
+        raise ValueError("a safetensors file is damaged")
     header = json_object(content[8 : 8 + size])
     said = json_object(header.pop("__metadata__")["stillroom"].encode())
     left = len(content) - 8 - size
@@ -103,7 +130,7 @@ def _numbers(tensor: Mapping[str, Any], left: int) -> int:
     start, end = tensor["data_offsets"]
     sizes = tensor["shape"]
     if type(start) is not int or type(end) is not int or not 0 <= start <= end <= left:
-        raise ValueError("a tensor lies outside model.safetensors")
+        raise ValueError("a tensor lies outside its file")
     if len(sizes) > 8 or not all(type(size) is int and 0 <= size < 2**31 for size in sizes):
         raise ValueError("a tensor has no shape")
     count: int = math.prod(sizes)

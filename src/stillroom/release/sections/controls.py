@@ -1,4 +1,4 @@
-"""What a release is compared with: other models on the same test, and the paper's own claim."""
+"""Section `controls`: other models on the same test, and what the sensitive data added."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stillroom.errors import BadInput
-from stillroom.release.evaluation import tables_in
-from stillroom.release.files import number, spelled
+from stillroom.release.sections.base import Body, Core, Section
+from stillroom.release.sections.evaluation import tables_in
 
 BASE = "Base"
 """The paper's word for the same student trained on public labels alone."""
-MODES = ("certified", "as-published")
 _EXACT_PURPOSES = ("benchmark", "audit")
 
 
@@ -73,76 +72,31 @@ class Control:
         return control
 
 
-@dataclass(frozen=True)
-class Claim:
-    """What the paper publishes, and whether it holds.
-
-    Args:
-        epsilon: the paper's own figure; None where it has none for this case.
-        status: whether it holds and why, in one sentence.
-
-    Raises:
-        BadInput: the figure is not a positive number, or nothing is said of its standing.
-    """
-
-    epsilon: float | None
-    status: str
-
-    def __post_init__(self) -> None:
-        if not (self.epsilon is None or self.epsilon > 0) or not self.status.strip():
-            raise BadInput(
-                "a claim needs an epsilon above 0, or none, and a word on whether it holds",
-                where="claim",
-                why="a figure without its standing would be taken for a guarantee",
-                remedy='write for instance Claim(7.68, "does not hold: ...")',
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        """The claim for the certificate."""
-        return {"epsilon": spelled(self.epsilon), "status": self.status}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Claim:
-        """The claim that `to_json` wrote."""
-        told = body["epsilon"]
-        return cls(None if told is None else number(told), body["status"])
+def _stated(controls: Sequence[Control]) -> Body:
+    return {"models": [control.to_json() for control in controls]}
 
 
-NO_CLAIM = Claim(None, "none: no claim was handed over")
-
-
-def check_controls(
-    controls: Sequence[Control],
-    purpose: str,
-    blocks: Sequence[Mapping[str, Any]],
-    *,
-    protected: bool | None,
-) -> list[dict[str, Any]]:
-    """The controls for the certificate.
+def _completed(body: Body | None, core: Core) -> Body | None:
+    """The controls, each of which may stand here.
 
     Guarantee: no figure of a model that saw sensitive records without protection leaves with a
     release, or where the test records are sensitive: the noise on its counts hides who is tested,
     not who it was trained on.
     Where the test records are sensitive, every figure has an answer of the blocks that paid for it.
-
-    Args:
-        controls: the controls.
-        purpose: what the ledger is for.
-        blocks: what was drawn, as a certificate says it.
-        protected: whether the evaluation came through the gate; None where there is none.
-
-    Raises:
-        BadInput: a control may not stand here.
     """
-    if controls and protected is None:
+    if body is None:
+        return None
+    controls = [Control.from_json(model) for model in body["models"]]
+    if "evaluation" not in core.sections:
         raise BadInput(
             "controls need an evaluation",
             where="controls",
             why="a figure beside no figure compares nothing",
             remedy="measure the released model on the same test, or leave the controls out",
         )
+    protected = core.sections["evaluation"]["protected"]
     for control in controls:
-        if control.private and (protected or purpose not in _EXACT_PURPOSES):
+        if control.private and (protected or core.purpose not in _EXACT_PURPOSES):
             raise BadInput(
                 f"the control {control.name!r} saw sensitive records without protection",
                 where="controls",
@@ -150,14 +104,70 @@ def check_controls(
                 remedy="leave it out; measure it on a ledger for benchmark or audit, with test "
                 "records that are declared public",
             )
-    if protected and tables_in(blocks)[1] < 1 + len(controls):
+    if protected and tables_in(core.blocks)[1] < 1 + len(controls):
         raise BadInput(
             "fewer noisy tables were drawn than figures are told of sensitive test records",
             where="evaluation, controls",
             why="a figure without an answer that paid for it tells about the tested records",
             remedy="release each table through the gate, or declare the test part public",
         )
-    return [control.to_json() for control in controls]
+    return _stated(controls) if controls else None
+
+
+def _unprotected(core: Core) -> list[str]:
+    """Noisy counts, of controls too, were paid for."""
+    models = core.sections.get("controls", {"models": []})["models"]
+    if not models or core.sections["evaluation"]["protected"]:
+        return []
+    records = core.sections["evaluation"]["records"]
+    return [f"accuracy of the models it is compared with, exact, on: {records}"] + [
+        f"accuracy of {control['name']}, which saw sensitive records without protection; no "
+        "epsilon of this certificate covers it"
+        for control in models
+        if control["private"]
+    ]
+
+
+def _shown(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The released model beside its controls, and a plain word on what sensitive data gave."""
+    sections = certificate["sections"]
+    if not sections.get("controls", {"models": []})["models"]:
+        return None
+    models, measured = sections["controls"]["models"], sections["evaluation"]
+    accuracy = measured["accuracy"]
+    # Noisy counts have no interval: its width would leave the noise out.
+    tested = 0 if measured["protected"] else sum(map(sum, measured["confusion"]))
+    known = [one for one in models if accuracy is not None and one["accuracy"] is not None]
+    public = [one for one in known if one["public_only"]]
+    best = max(public, key=lambda one: one["accuracy"], default=None)
+    compared = [one for one in known if one["name"] == BASE][:1]
+    if best is not None and best not in compared:
+        compared.append(best)
+    return {
+        "models": models,
+        "accuracy": accuracy,
+        "gains": [_gain(accuracy, one, tested) for one in compared],
+        "verdict": None if best is None else _verdict(_gain(accuracy, best, tested)),
+        "tested": tested if public else 0,
+    }
+
+
+def _gain(accuracy: float, other: Mapping[str, Any], tested: int) -> dict[str, Any]:
+    interval = None
+    if tested:
+        interval = [100 * end for end in gain(accuracy, other["accuracy"], tested)]
+    points = 100 * (accuracy - other["accuracy"])
+    return {"over": other["name"], "points": points, "interval": interval}
+
+
+def _verdict(found: Mapping[str, Any]) -> str:
+    """Beyond chance, or not; without the exact size of the test only the sign is known."""
+    if found["interval"] is None:
+        return "may be chance" if found["points"] > 0 else "as well"
+    low, high = found["interval"]
+    if low > 0:
+        return "added"
+    return "better" if high < 0 else "as well"
 
 
 def gain(accuracy: float, other: float, tested: int) -> tuple[float, float]:
@@ -189,3 +199,13 @@ def _no_control(name: str, what: str, remedy: str) -> BadInput:
         why="the card compares the released model with it",
         remedy=remedy,
     )
+
+
+SECTION = Section(
+    "controls",
+    _stated,
+    _completed,
+    _shown,
+    word="how good the models are that it is compared with",
+    unprotected=_unprotected,
+)

@@ -1,4 +1,4 @@
-"""How good the model is: an accuracy that follows from a table of counts, or none at all (K1)."""
+"""Section `evaluation`: an accuracy that follows from a table of counts, or none at all (K1)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from stillroom.errors import BadInput
 from stillroom.gate import NoisyCounts, mechanism_from_json
 from stillroom.randomness import uniforms
+from stillroom.release.sections.base import Body, Core, Section, classifier_in
 
 SURELY = 5
 """Standard deviations of its noise that a noisy total must exceed before an accuracy is told."""
@@ -107,27 +108,20 @@ class Evaluation:
     confusion: tuple[tuple[int, ...], ...]
     protected: bool
 
-    def to_json(self) -> dict[str, Any]:
-        """What the releaser states; `told` makes the rest of it."""
+    def to_json(self) -> Body:
+        """What the releaser states; the checker makes the rest of it."""
         return {
             "confusion": [[int(count) for count in row] for row in self.confusion],
             "protected": self.protected,
         }
 
 
-def told(
-    stated: Mapping[str, Any] | None, blocks: Sequence[Mapping[str, Any]]
-) -> dict[str, Any] | None:
-    """The certificate's `evaluation`.
+def _completed(stated: Body | None, core: Core) -> Body | None:
+    """The accuracy that follows from the counts, which must be what was drawn.
 
-    Args:
-        stated: the counts; None where nothing was tested, or every table was lost.
-        blocks: what was drawn, as the certificate says it.
-
-    Raises:
-        BadInput: the counts are no square of whole numbers, or are not what was drawn.
+    None where nothing was tested, or every table was lost.
     """
-    sigma, drawn = tables_in(blocks)
+    sigma, drawn = tables_in(core.blocks)
     if stated is None:
         if drawn:
             raise _odd("a table was drawn and is not told")
@@ -140,6 +134,8 @@ def told(
         raise _odd("the confusion counts are no square of whole numbers")
     if not protected and any(count < 0 for row in table for count in row):
         raise _odd("an exact count is below zero")
+    if len(table) != len(classifier_in(core.artefacts)["classes"]):
+        raise _odd("the counts are those of other classes")
     noise = sigma if protected else None
     return {
         "accuracy": accuracy_of(table, noise),
@@ -148,6 +144,26 @@ def told(
         "records": RECORDS[protected],
         "protected": protected,
     }
+
+
+def _unprotected(core: Core) -> list[str]:
+    told = core.sections.get("evaluation")
+    if told is None or told["protected"]:
+        return []
+    return [f"accuracy and confusion counts, exact, on: {told['records']}"]
+
+
+def _shown(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts are shaded by their share of the row; noisy ones may be negative."""
+    told = certificate["sections"].get("evaluation")
+    if told is None:
+        return {"told": None}
+    classes = classifier_in(certificate["artefacts"])["classes"]
+    rows = []
+    for name, row in zip(classes, told["confusion"], strict=True):
+        whole = max(1, sum(max(0, count) for count in row))
+        rows.append((name, [(count, 0.6 * max(0, count) / whole) for count in row]))
+    return {"told": told, "rows": rows}
 
 
 def tables_in(blocks: Sequence[Mapping[str, Any]]) -> tuple[Fraction | None, int]:
@@ -165,3 +181,13 @@ def _odd(what: str) -> BadInput:
         why="an accuracy follows from its counts, and from nothing else",
         remedy="hand over the table as it was counted, or as it came through the gate",
     )
+
+
+SECTION = Section(
+    "evaluation",
+    Evaluation.to_json,
+    _completed,
+    _shown,
+    word="what the test counted",
+    unprotected=_unprotected,
+)
