@@ -201,7 +201,7 @@ def text_of(recipe: Parts, seed: int) -> str:
 
 def line(point: Point, runs: list[Parts]) -> Parts:
     """A line of the results, every field of the format present."""
-    recipe, claim = point.recipe, runs[0]["sections"]["published"]
+    recipe, claim = point.recipe, runs[0]["sections"].get("published")
     controls = {
         control["name"]: mean(
             one["sections"]["controls"]["models"][place]["accuracy"] for one in runs
