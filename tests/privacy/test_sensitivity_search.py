@@ -111,7 +111,7 @@ def pooled_features(patch):
 
 def radius_for_diameter(patch):
     patch.setattr(
-        answers,
+        teacher_sums,
         "simplex_sensitivity",
         lambda grid, unit: Sensitivity.uniform(Norm.L2_SQUARED, grid**2, unit),
     )

@@ -108,7 +108,7 @@ def test_rounding_up_is_caught(monkeypatch):
 def test_scores_that_are_not_normalised_are_caught(monkeypatch):
     monkeypatch.setattr(teacher_sums, "softmax", lambda scores, temperature: np.abs(scores))
     monkeypatch.setattr(
-        answers, "on_grid", lambda shares, grid: np.floor(shares * grid).astype(np.int64)
+        teacher_sums, "on_grid", lambda shares, grid: np.floor(shares * grid).astype(np.int64)
     )
     tame = scores_of(5, wild=False)
     other = tame.copy()
