@@ -52,7 +52,7 @@ RECIPE = """
 source = "scans.npz"
 classes = 10
 test_is_public = true
-public_size = 1400
+declared_size = 1400
 [engine]
 kind = "serial"
 [features]

@@ -110,7 +110,7 @@ _DATA = """
 [data]
 source = "data.npz"
 classes = 4
-public_size = 30
+declared_size = 30
 test = "{test}"
 test_is_public = {open}
 {data}

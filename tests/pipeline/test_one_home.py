@@ -10,7 +10,7 @@ from stillroom.data import Dataset
 from stillroom.data.store import save
 from stillroom.errors import BadInput, WrongData
 from stillroom.gate import Budget, Ledger
-from stillroom.methods.road import release
+from stillroom.pipeline.release import release
 
 BUDGET = Budget(9.0, 1e-5)
 RECIPE = """
@@ -19,7 +19,7 @@ ledger = "{ledger}"
 source = "scans"
 split = "as-given"
 test_is_public = {public}
-public_size = 300
+declared_size = 300
 [features]
 full_scale = 16
 {features}

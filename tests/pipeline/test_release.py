@@ -29,7 +29,7 @@ RECIPE = """
 [data]
 source = "digits"
 test_is_public = {public}
-public_size = 1440
+declared_size = 1440
 [features]
 name = "pixels"
 [training]
@@ -88,7 +88,7 @@ def test_a_release_may_stop_where_the_budget_ends(tmp_path):
     release(recipe, tmp_path / "first", budget=BUDGET)
     recipe.write_text(recipe.read_text() + "on_exhausted = 'stop'\n")
     steps = []
-    made = release(recipe, tmp_path / "second", on_step=lambda step, of: steps.append((step, of)))
+    made = release(recipe, tmp_path / "second", progress=Progress(step=lambda step, of: steps.append((step, of))))
     assert 1 <= len(steps) < 20
     assert steps[-1] == (len(steps), len(steps))
     assert made["blocks"][0]["reserved"] == made["blocks"][0]["drawn"] == len(steps)
@@ -133,7 +133,7 @@ def persons_recipe(folder, unit):
     (folder / "visits.csv").write_text("\n".join(lines) + "\n")
     file = folder / "persons.toml"
     file.write_text(
-        "[data]\nsource = 'visits.csv'\nclasses = 2\nperson_column = 'who'\npublic_size = 70\n"
+        "[data]\nsource = 'visits.csv'\nclasses = 2\nperson_column = 'who'\ndeclared_size = 70\n"
         f"unit = '{unit}'\nmax_records_per_person = 3\ntest_is_public = true\n"
         "[features]\nname = 'pixels'\n[training]\nsteps = 10\n[privacy]\nepsilon = 3\n"
     )
@@ -168,7 +168,7 @@ def test_a_record_level_certificate_of_persons_warns(tmp_path):
 
 def test_person_level_needs_persons(tmp_path):
     file = recipe_in(tmp_path)
-    file.write_text(file.read_text().replace("public_size", "unit = 'person'\npublic_size"))
+    file.write_text(file.read_text().replace("declared_size", "unit = 'person'\ndeclared_size"))
     with pytest.raises(BadInput, match="no persons"):
         release(file, tmp_path / "out", budget=BUDGET)
 
@@ -225,9 +225,9 @@ def test_an_interrupted_run_goes_on(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=stop)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=stop))
     steps = []
-    made = release(recipe, tmp_path / "out", on_step=lambda step, of: steps.append(step))
+    made = release(recipe, tmp_path / "out", progress=Progress(step=lambda step, of: steps.append(step)))
     assert steps == list(range(8, 21))
     assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (20, 0)
 
@@ -244,7 +244,7 @@ def test_a_rolled_back_ledger_ends_the_run(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=keep)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=keep))
     shutil.copy(tmp_path / "copy", tmp_path / "ledger.sqlite")
     with pytest.raises(DoesNotVerify, match="seen before"):
         release(recipe, tmp_path / "out")

@@ -13,8 +13,8 @@ from stillroom.data.store import save
 from stillroom.errors import BadInput
 from stillroom.gate import Ledger
 from stillroom.gate.ledger import verify
-from stillroom.methods.recipe import read
-from stillroom.methods.road import release
+from stillroom.methods.registry import read
+from stillroom.pipeline.release import release
 from stillroom.release import verify_bundle
 from stillroom.release.predict import predict
 
@@ -58,10 +58,10 @@ def test_a_cut_off_network_goes_on(tmp_path, networks, quick):
     more = "momentum = 0.5\nema = 0.8\nshift = 1"
     recipe = network(tmp_path, steps=6, more=more, records=200)
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=Cut(4, 6))
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=Cut(4, 6)))
     assert charged(tmp_path) == (1, 4)
     rest = Cut(None, 6)
-    made = release(recipe, tmp_path / "out", on_step=rest)
+    made = release(recipe, tmp_path / "out", progress=Progress(step=rest))
     assert rest.steps == [5, 6]
     assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (6, 0)
     assert charged(tmp_path) == (1, 6)

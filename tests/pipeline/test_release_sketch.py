@@ -21,9 +21,9 @@ from stillroom.gate import Budget, Ledger
 from stillroom.gate.accounting import price
 from stillroom.gate.ledger import verify
 from stillroom.methods import learners, road
-from stillroom.methods.costs import cost_of
-from stillroom.methods.recipe import read
-from stillroom.methods.road import release
+from stillroom.pipeline.pricing import price
+from stillroom.methods.registry import read
+from stillroom.pipeline.release import release
 from stillroom.release import verify_bundle
 from stillroom.vocabulary import RECORD
 
@@ -78,7 +78,7 @@ def test_a_cut_off_run_goes_on_with_the_same_directions(tmp_path, quick, monkeyp
     recipe = recipe_in(tmp_path, features=SCATTERED, more=SKETCH, records=500)
     cut = Cut(5, 12)
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=cut)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=cut))
     (directions,) = (tmp_path / "out.run").glob("directions-*.npz")
     kept = directions.read_bytes()
     assert charged(tmp_path) == (1, 4 + 5)
@@ -88,7 +88,7 @@ def test_a_cut_off_run_goes_on_with_the_same_directions(tmp_path, quick, monkeyp
 
     monkeypatch.setattr(learners, "fit_projection", again)
     rest = Cut(None, 12)
-    made = release(recipe, tmp_path / "out", on_step=rest)
+    made = release(recipe, tmp_path / "out", progress=Progress(step=rest))
     assert rest.steps == list(range(6, 13))
     assert directions.read_bytes() == kept
     assert charged(tmp_path) == (1, 16)

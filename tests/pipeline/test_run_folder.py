@@ -16,8 +16,8 @@ from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
 from stillroom.gate import Budget, Head, Ledger
 from stillroom.gate.ledger import verify
 from stillroom.methods import road
-from stillroom.methods.road import release
-from stillroom.methods.run import Run, begin_or_continue
+from stillroom.pipeline.release import release
+from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.release import verify_bundle
 
 RECIPE = """
@@ -25,7 +25,7 @@ purpose = "{purpose}"
 [data]
 source = "digits"
 test_is_public = true
-public_size = 1440
+declared_size = 1440
 [features]
 name = "pixels"
 [training]
@@ -57,7 +57,7 @@ def cut_off(folder, recipe, *, kept_at=2, stopped_at=5):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, folder / "out", budget=BUDGET, on_step=keep)
+        release(recipe, folder / "out", budget=BUDGET, progress=Progress(step=keep))
 
 
 @pytest.mark.parametrize("purpose", ["benchmark", "audit"])
@@ -86,7 +86,7 @@ def test_a_ledger_rolled_back_under_a_running_release_gives_no_second_answers(tm
             copied(tmp_path / "copy", tmp_path / "ledger.sqlite")
 
     with pytest.raises(DoesNotVerify, match="seen before"):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=back)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=back))
     with pytest.raises(DoesNotVerify, match="seen before"):
         release(recipe, tmp_path / "out")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from stillroom.errors import BadInput
-from stillroom.methods.recipe import Recipe, explain, parse, read
+from stillroom.methods.registry import Recipe, explain, parse, read
 from stillroom.methods.terms import promise_warnings
 
 SMALL = """
 [data]
 source = "digits"
-public_size = 1440
+declared_size = 1440
 [privacy]
 epsilon = 2
 """
@@ -52,7 +52,7 @@ def test_shares_mean_what_is_written():
         (SMALL + "delta = 1.0", "privacy.delta"),
         (SMALL + "tuning = 'a bit'", "privacy.tuning"),
         ("method = 'magic'\n" + SMALL, "method"),
-        (SMALL.replace("public_size = 1440", ""), "data.public_size: is missing"),
+        (SMALL.replace("declared_size = 1440", ""), "data.declared_size: is missing"),
         (SMALL.replace("epsilon = 2", "epsilon = 101"), "less than or equal to 100"),
         (SMALL.replace("1440", str(2**63)), "less than or equal to 1000000000"),
         (SMALL + "[training]\nsteps = 100001", "less than or equal to 100000"),
@@ -173,7 +173,7 @@ def csv(path, rows, header="a,b,who,label"):
 
 def file_recipe(extra="") -> Recipe:
     return parse(
-        "[data]\nsource = 'visits.csv'\nclasses = ['well', 'ill']\npublic_size = 4\n"
+        "[data]\nsource = 'visits.csv'\nclasses = ['well', 'ill']\ndeclared_size = 4\n"
         f"person_column = 'who'\n{extra}[features]\nname = 'pixels'\n[privacy]\nepsilon = 2\n"
     )
 
@@ -199,7 +199,7 @@ def test_a_persons_records_are_not_split_by_class(tmp_path):
     )
     by_class = parse(
         "method = 'rona'\n[data]\nsource = 'visits.csv'\nclasses = ['well', 'ill']\n"
-        "public_size = 9\npublic = '1/2'\nsensitive_classes = ['ill']\nperson_column = 'who'\n"
+        "declared_size = 9\npublic = '1/2'\nsensitive_classes = ['ill']\nperson_column = 'who'\n"
         "[features]\nname = 'pixels'\n[rona]\nstudent = 'mlp'\n[privacy]\nepsilon = 2\n"
     )
     with pytest.raises(BadInput, match="named persons"):

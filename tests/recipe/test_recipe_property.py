@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from stillroom.errors import BadInput
 from stillroom.gate import accounting, loss_distributions
 from stillroom.methods import recipe_parts as parts
-from stillroom.methods.costs import cost_of
-from stillroom.methods.recipe import Recipe, explain, parse
+from stillroom.pipeline.pricing import price
+from stillroom.methods.registry import Recipe, explain, parse
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 TEXTS = [path.read_text() for path in (Path(__file__).parents[2] / "examples").glob("*.toml")]
@@ -119,7 +119,7 @@ PLANS = {
     "direct": """
 [data]
 source = "digits"
-public_size = {size}
+declared_size = {size}
 test_is_public = {public}
 [training]
 steps = {draws}
@@ -133,7 +133,7 @@ evaluation_sigma = {noise}
     "sketch": """
 [data]
 source = "digits"
-public_size = {size}
+declared_size = {size}
 test_is_public = {public}
 [sketch]
 mu = {scale}
@@ -152,7 +152,7 @@ method = "rona"
 [data]
 source = "digits"
 public = "1/5"
-public_size = {size}
+declared_size = {size}
 test_is_public = {public}
 [rona]
 source = "ensemble"
@@ -177,7 +177,7 @@ purpose = "benchmark"
 [data]
 source = "digits"
 public = "1/5"
-public_size = {size}
+declared_size = {size}
 test_is_public = {public}
 [rona]
 source = "plain"
