@@ -1,4 +1,4 @@
-"""The road: a recipe goes in, a certified bundle comes out, and a cut-off run goes on."""
+"""Releases: a recipe goes in, a certified bundle comes out, and a cut-off run goes on."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
 from stillroom.gate import Budget, Ledger
 from stillroom.gate.ledger import verify
 from stillroom.gate.ledger.store import Store
-from stillroom.methods import direct_road, road
-from stillroom.methods.road import cost_of, release
+from stillroom.methods.registry import read
+from stillroom.pipeline.pricing import price
+from stillroom.pipeline.release import release
 from stillroom.release import evaluation, verify_bundle
 from stillroom.release.keys import make_keys
+from stillroom.sources import Progress, trained
 from stillroom.vocabulary import RECORD, Pair
 
 RECIPE = """
@@ -88,7 +90,11 @@ def test_a_release_may_stop_where_the_budget_ends(tmp_path):
     release(recipe, tmp_path / "first", budget=BUDGET)
     recipe.write_text(recipe.read_text() + "on_exhausted = 'stop'\n")
     steps = []
-    made = release(recipe, tmp_path / "second", progress=Progress(step=lambda step, of: steps.append((step, of))))
+    made = release(
+        recipe,
+        tmp_path / "second",
+        progress=Progress(step=lambda step, of: steps.append((step, of))),
+    )
     assert 1 <= len(steps) < 20
     assert steps[-1] == (len(steps), len(steps))
     assert made["blocks"][0]["reserved"] == made["blocks"][0]["drawn"] == len(steps)
@@ -175,7 +181,7 @@ def test_person_level_needs_persons(tmp_path):
 
 def test_a_model_that_does_not_learn_is_noticed(tmp_path, monkeypatch):
     """Noise alone has a chance below 1e-6 in one of 1e6 runs; this training has about 1e-60."""
-    monkeypatch.setattr(direct_road, "NOISE_ALONE", 1e-6)
+    monkeypatch.setattr(trained, "NOISE_ALONE", 1e-6)
     monkeypatch.setattr(evaluation, "GUESSING", 1e-6)
     monkeypatch.setattr(evaluation, "ORDERS", 10**6)
     file = recipe_in(tmp_path, epsilon=0.001)
@@ -227,7 +233,9 @@ def test_an_interrupted_run_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=stop))
     steps = []
-    made = release(recipe, tmp_path / "out", progress=Progress(step=lambda step, of: steps.append(step)))
+    made = release(
+        recipe, tmp_path / "out", progress=Progress(step=lambda step, of: steps.append(step))
+    )
     assert steps == list(range(8, 21))
     assert (made["blocks"][0]["drawn"], made["blocks"][0]["lost"]) == (20, 0)
 
@@ -271,8 +279,8 @@ def test_a_full_disk_is_bad_input_and_the_run_goes_on(tmp_path):
 
 
 def test_the_dry_run_price_is_the_price(tmp_path):
-    recipe, _ = road.read(recipe_in(tmp_path))
-    planned = cost_of(recipe, classes=10)
+    recipe, _ = read(recipe_in(tmp_path))
+    planned = price(recipe)
     made = release(recipe_in(tmp_path), tmp_path / "out", budget=BUDGET)
     assert made["headline"]["epsilon"] == pytest.approx(planned.epsilon, abs=1e-6)
     assert made["headline"]["for"] == str(RECORD)

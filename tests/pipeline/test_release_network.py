@@ -1,4 +1,4 @@
-"""The road with a whole network: from its recipe to a bundle, and what may go wrong on the way."""
+"""Releases of whole networks: from its recipe to a bundle, and what may go wrong on the way."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from stillroom.errors import BadInput
 from stillroom.gate import Ledger
 from stillroom.gate.ledger import verify
 from stillroom.methods.registry import read
-from stillroom.pipeline.release import release
+from stillroom.pipeline.release import load_parts_of, release
 from stillroom.release import verify_bundle
 from stillroom.release.predict import predict
+from stillroom.sources import Progress
 
 
 def network(folder, *, steps=4, more="", **parts):
@@ -40,7 +41,7 @@ def test_a_network_from_recipe_to_bundle(tmp_path, networks):
     assert report["drawn"] == report["reserved"] == 25
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
     # Whoever gets the bundle gives it raw records, and it does as well as the certificate says.
-    test = read(recipe)[0].split(tmp_path).test
+    test = load_parts_of(read(recipe)[0], tmp_path).test
     labels, _ = predict(tmp_path / "out", test.x)
     accuracy = float((labels == test.y).mean())
     assert accuracy == pytest.approx(made["evaluation"]["accuracy"], abs=0.02)
@@ -173,16 +174,20 @@ def test_gradients_that_are_not_the_records_own_cost_nothing(
 
 def test_public_records_beside_the_sensitive_ones(tmp_path, networks, quick):
     recipe = network(tmp_path, more='public_source = "open"\npublic_share = 0.9', records=300)
-    split = read(recipe)[0].split(tmp_path)
+    parts = load_parts_of(read(recipe)[0], tmp_path)
+    sensitive = parts.sensitive.open_sealed()
     some = np.arange(30)
-    for part in (split.sensitive, split.test):
+    for part in (sensitive, parts.test):
         save(part.select(some), "open", replace=True)
         with pytest.raises(BadInput, match="overlap") as caught:
             release(recipe, tmp_path / "out", budget=BUDGET)
         assert caught.value.where == "training.public_source"
-    part = split.sensitive.select(some)
+    part = sensitive.select(some)
     save(Dataset(part.x[:, :8, :8] + 1, part.y, part.classes), "open", replace=True)
-    with pytest.raises(BadInput, match="other records or classes"):
+    with pytest.raises(BadInput, match=r"has records of shape \(8, 8\)"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    save(Dataset(part.x + 1, part.y, [f"other {i}" for i in range(10)]), "open", replace=True)
+    with pytest.raises(BadInput, match="other classes"):
         release(recipe, tmp_path / "out", budget=BUDGET)
     assert charged(tmp_path) == (0, 0)
     # Sixteen shades lighter: other records of the same classes.

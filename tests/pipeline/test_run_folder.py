@@ -15,10 +15,11 @@ from stillroom.cli import run as command
 from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
 from stillroom.gate import Budget, Head, Ledger
 from stillroom.gate.ledger import verify
-from stillroom.methods import road
+from stillroom.pipeline import release as pipeline
 from stillroom.pipeline.release import release
 from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.release import verify_bundle
+from stillroom.sources import Progress
 
 RECIPE = """
 purpose = "{purpose}"
@@ -34,6 +35,7 @@ steps = 6
 epsilon = 1.0
 """
 BUDGET = Budget(4.0, 1e-5)
+HEAD = Head(1, "a" * 64)
 
 
 def recipe_in(folder, purpose="benchmark"):
@@ -192,11 +194,11 @@ def test_a_run_that_comes_second_shares_the_ledger_of_the_first(tmp_path, monkey
     """Both found no ledger; one of them has made it by the time the other tries."""
     real = Ledger.create
 
-    def beaten(path, **options):
-        real(path, **options).close()
-        return real(path, **options)
+    def beaten(path, *sealed, **options):
+        real(path, *sealed, **options).close()
+        return real(path, *sealed, **options)
 
-    monkeypatch.setattr(road.Ledger, "create", beaten)
+    monkeypatch.setattr(pipeline.Ledger, "create", beaten)
     made = release(recipe_in(tmp_path, "release"), tmp_path / "out", budget=BUDGET)
     assert made["data_set"]["blocks"] == 1
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
@@ -213,7 +215,7 @@ def test_two_runs_in_one_folder_exclude_each_other(tmp_path):
 
 def test_a_run_keeps_to_its_recipe(tmp_path):
     recipe = recipe_in(tmp_path)
-    with begin_or_continue(tmp_path / "out.run", "another recipe") as run, run.paying():
+    with begin_or_continue(tmp_path / "out.run", "another recipe") as run, run.paying(lambda: HEAD):
         pass
     with pytest.raises(BadInput, match="another recipe"):
         release(recipe, tmp_path / "out", budget=BUDGET)
@@ -249,7 +251,7 @@ def test_a_payment_that_was_cut_off_keeps_its_recipe(tmp_path):
     with (
         pytest.raises(KeyboardInterrupt),
         begin_or_continue(tmp_path / "run", "one") as run,
-        run.paying(),
+        run.paying(lambda: HEAD),
     ):
         raise KeyboardInterrupt
     with (

@@ -1,4 +1,4 @@
-"""Private training: it learns the digits at epsilon 2, spends what it reserved, and nothing else."""
+"""Training: it learns the digits at epsilon 2, spends what it reserved, and nothing else."""
 
 from __future__ import annotations
 
@@ -116,6 +116,7 @@ def test_the_step_does_not_know_the_real_size(split):
 
     class NoNoise:
         count = left = 1
+        replaying = False
 
         def ahead(self, rows):
             return self.left

@@ -111,7 +111,7 @@ def run(
     True
     """
     progress = progress or Progress()
-    with _places(places) as kept, _in_silence():
+    with _places(places) as kept, in_silence():
         facts = Facts(
             public.shape,
             public.classes,
@@ -189,7 +189,7 @@ def _places(given: Places | None) -> Iterator[Places]:
 
 
 @contextmanager
-def _in_silence() -> Iterator[None]:
+def in_silence() -> Iterator[None]:
     """Whatever a library has to say of a record stays unsaid: a warning would tell of it (K10)."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
