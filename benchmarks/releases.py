@@ -12,9 +12,11 @@ from typing import Any
 
 from measuring import peak_mb
 from stillroom.gate import Budget
-from stillroom.methods.recipe import Recipe, parse
-from stillroom.methods.road import release
+from stillroom.methods.registry import parse
+from stillroom.pipeline.release import release
+from stillroom.recipe import Recipe
 from stillroom.release import verify_bundle
+from stillroom.sources import Progress
 
 RECIPES = Path(__file__).parent / "recipes"
 OVERALL = "accuracy on the official test part"
@@ -36,7 +38,7 @@ def released(name: str, text: str, title: str, budget: Budget | None = None) -> 
             recipe,
             Path(work) / "bundle",
             budget=budget or Budget(privacy.epsilon, privacy.delta),
-            tell=lambda line: print(f"  {title}: {line}", file=sys.stderr),
+            progress=Progress(tell=lambda line: print(f"  {title}: {line}", file=sys.stderr)),
         )
         verify_bundle(Path(work) / "bundle")
         return {**certificate, "seconds": time.perf_counter() - start}

@@ -26,6 +26,7 @@ epsilon = {epsilon}
 """
 RONA = """
 method = "rona"
+source = "{source}"
 {top}
 [data]
 source = "digits"
@@ -35,7 +36,6 @@ test_is_public = true
 [features]
 name = "edges"
 [rona]
-source = "{source}"
 student = "mlp"
 auxiliary = "mlp"
 {rona}
