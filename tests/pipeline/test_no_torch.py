@@ -19,15 +19,13 @@ HEAVY = ("torch", "opacus", "onnx", "onnxruntime", "sklearn")
 
 PRICED = """
 import sys
+from fractions import Fraction
 from pathlib import Path
-from stillroom.pipeline import verify
 from stillroom.methods.registry import method_named, read
-from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
-from stillroom.pipeline import pricing
+from stillroom.methods.wording import stated_by, unproven_by
+from stillroom.pipeline import pricing, verify
 from stillroom.pipeline.run import PERSONS, PUBLIC_RECORDS, terms_of
 from stillroom.recipe.reading import explain
-from fractions import Fraction
-from stillroom.gate import calibration
 
 # How much noise is enough takes seconds per recipe and touches no other module.
 pricing.smallest_sigma = lambda lines, *given: (lines(Fraction(40)), Fraction(40))[1]
@@ -38,9 +36,9 @@ for name in sys.argv[1:]:
     plan = method_named(recipe.method).plan(recipe, facts)
     assert pricing.price(recipe).wishes
     pricing.seconds_per_step(recipe)
-    observed = {PERSONS: False, PUBLIC_RECORDS: 9, "learnt": True}
-    observed |= {"answered": 1, "votes": 1, "hints": 1}
-    terms = terms_of(recipe, observed, 3)
+    observed = {PERSONS: False, PUBLIC_RECORDS: 5000, "learnt": True}
+    observed |= {"answered": 1, "calls": 3}
+    terms_of(recipe, observed, 3)
     verify.requests_of(recipe, plan, facts)
     stated_by(recipe), unproven_by(recipe)
 """

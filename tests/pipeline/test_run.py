@@ -10,7 +10,6 @@ import pytest
 
 from methods.pictures import SKETCH
 from stillroom.data import Split, digits
-from stillroom.data.store import home
 from stillroom.errors import BadInput, BudgetExhausted, NotSanitised
 from stillroom.gate import Budget, Ledger
 from stillroom.gate.ledger import verify
@@ -122,7 +121,7 @@ def test_two_runs_have_two_ledgers_and_leave_no_file(split, purpose, tmp_path, m
     assert not np.array_equal(one, two)
     for logits, made in ((one, first), (two, second)):
         accuracy = float((logits.argmax(axis=1) == split.test.y).mean())
-        assert accuracy == pytest.approx(made.evaluation.accuracy)
+        assert accuracy == pytest.approx(made.accuracy)
         assert accuracy > 0.5
 
 
@@ -159,7 +158,7 @@ def test_members_of_a_split_are_those_of_a_mask(split, monkeypatch):
     assert seen == [[ids]]
     ledger = made.parties[0].ledger
     assert ledger.store.query("SELECT COUNT(*) FROM members") == [(len(ids),)]
-    assert made.evaluation.accuracy > 0.4
+    assert made.accuracy > 0.4
     # Another half under the same public things: the price is that of the whole.
     other = finished(split.members(~mask), recipe_of("audit"))
     assert other.facts == made.facts
@@ -189,7 +188,7 @@ def test_a_run_in_memory_can_be_published(split, tmp_path):
     certificate = publish(made, tmp_path / "out", text=text)
     assert verify_bundle(tmp_path / "out")["drawn"] == 6
     assert certificate["purpose"] == "benchmark"
-    assert certificate["evaluation"]["accuracy"] == made.evaluation.accuracy
+    assert certificate["evaluation"]["accuracy"] == made.accuracy
 
 
 def test_a_sketch_in_memory(split):
@@ -199,23 +198,14 @@ def test_a_sketch_in_memory(split):
     assert draws(made.parties[0].ledger) == 6 + 4
 
 
-def test_public_work_is_kept_and_done_once(split, tmp_path, monkeypatch):
+def test_public_work_is_kept_and_done_once(tmp_path):
     """The auxiliary teacher is trained on public records once; nothing else is written."""
-    from stillroom.models import supervised
-
-    trainings, honest = [], supervised.train_all
-
-    def counted(jobs, **given):
-        trainings.append(len(jobs))
-        return honest(jobs, **given)
-
-    monkeypatch.setattr(supervised, "train_all", counted)
     recipe = parse(RONA)
     parted = Split.by_fraction(digits(), "in memory", public="2/5", test="1/5")
     finished(parted, recipe)
     kept = {path: path.stat().st_mtime_ns for path in everything_in(tmp_path)}
     assert kept
-    assert all(path.is_relative_to(home() / "work") for path in kept)
+    assert {path.relative_to(tmp_path).parts[:2] for path in kept} == {("home", "work")}
     finished(parted, recipe)
     assert {path: path.stat().st_mtime_ns for path in everything_in(tmp_path)} == kept
 
@@ -237,20 +227,13 @@ def test_no_run_is_held_after_its_end(split):
     assert ledgers == []
 
 
-def test_a_passage_of_another_run_does_not_answer(split):
-    """What a run reserved covers what its own recipe clips to, and no more."""
-    recipe = recipe_of()
-    parts = split.sealed(test_is_public=True)
-    ledger = ledger_of(parts)
-    party = Party("data", parts.sensitive, ledger)
-    run(recipe, [party], parts.public, parts.test, under="a name")
-    ledger_two = ledger_of(parts)
-    party = Party("data", parts.sensitive, ledger_two)
-    wider = parse(RECIPE.format(purpose="benchmark", public="true") + "")
-    wider = wider.model_copy(update={"training": wider.training.model_copy(update={"clip": 1})})
-    made = pipeline.price(recipe, None)
-    assert made.wishes
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "price", lambda *given: made)
-        with pytest.raises(NotSanitised, match=r"further|not computed|width"):
-            run(wider, [party], parts.public, parts.test, under="a name")
+def test_what_was_reserved_covers_its_own_clip_and_no_larger_one(split, monkeypatch):
+    """The gate compares the two, so that no mistake between price and run goes unnoticed."""
+    paid = pipeline.price(recipe_of())
+    wider = parse(
+        RECIPE.format(purpose="benchmark", public="true").replace("rate", "clip = 1\nrate")
+    )
+    assert wider.training.clip == 2 * recipe_of().training.clip
+    monkeypatch.setattr(pipeline, "price", lambda *given: paid)
+    with pytest.raises(NotSanitised, match="further"):
+        finished(split, wider)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
-
 from stillroom.public.published_losses import (
     adaptation,
     distill_loss,
@@ -15,6 +13,7 @@ from stillroom.public.published_losses import (
     privacy_sanitize,
     self_loss,
 )
+from torch import nn
 
 HINT = torch.tensor([[0.3, -0.7, 0.2]])
 
