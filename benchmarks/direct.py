@@ -13,7 +13,7 @@ from typing import Any
 
 from measuring import append, result_line, spread
 from releases import OVERALL, of_releases, recipe_text, released
-from stillroom.methods.recipe import parse
+from stillroom.methods.registry import parse
 
 DRAWS = 3
 PACKAGES = ("stillroom", "numpy", "torch", "opacus", "onnxruntime")
@@ -38,7 +38,7 @@ def line(name: str, runs: list[dict[str, Any]], published: str | None) -> dict[s
         PACKAGES,
         **of_releases(parse(recipe_text(name)), runs, name),
         **spread([one["sections"]["evaluation"]["accuracy"] for one in runs]),
-        source="dp-trained",
+        source="trained",
         metric=OVERALL,
         published=published,
     )

@@ -109,23 +109,22 @@ class Ours:
 
     def __init__(self, rows: Floats, labels: Labels, folder: str) -> None:
         from stillroom.gate.entropy import Entropy
-        from stillroom.methods.direct import Direct
-        from stillroom.private import Clip, LinearRecords
+        from stillroom.private import LinearRecords
+        from stillroom.sources.training import TrainingSection
 
         self._records = LinearRecords(rows, labels, CLASSES)
         rate = Fraction(BATCH, RECORDS)
-        self._plan = Direct(
+        self._plan = TrainingSection.of(
             steps=STEPS,
             rate=rate,
-            clip=Clip(CLIP),
-            public_size=RECORDS,
+            clip=CLIP,
             learning_rate=LEARNING_RATE,
             momentum=MOMENTUM,
         )
         self._mechanism = self._plan.mechanism(self._records.width, MULTIPLIER)
         self._entropy = Entropy()
         self._folder = folder
-        self._way = self._reserve("timing", ROUNDS * TURN)
+        self._passage = self._reserve("timing", ROUNDS * TURN)
 
     def _reserve(self, name: str, count: int) -> Passage:
         from stillroom.gate import Budget, Gate, Ledger
@@ -137,16 +136,17 @@ class Ours:
 
     def train(self, seed: int, steps: int) -> Floats:
         """Its noise has no seed: every call is a new draw."""
-        from stillroom.methods.direct import train
+        from stillroom.sources.training import train_linear
 
-        self._layer = train(self._reserve(f"training-{seed}", steps), self._records, self._plan)
+        passage = self._reserve(f"training-{seed}", steps)
+        self._layer = train_linear(passage, self._records, self._plan, RECORDS)
         return self._layer.result()
 
     def parts(self) -> dict[str, float]:
         from stillroom.gate.mechanisms import discrete_gaussian
         from stillroom.gate.sampling import coins
         from stillroom.private import Clip
-        from stillroom.vocabulary import SecretSample
+        from stillroom.vocabulary import Bounded, SecretSample
 
         rate, clip, weights = self._plan.rate, Clip(CLIP), self._layer.weights
 
@@ -161,13 +161,16 @@ class Ours:
         summing = 0.0
 
         def whole() -> None:
-            nonlocal summing
-            sample = self._way.poisson()
-            start = time.perf_counter()
-            bounded = self._records.clipped_sum(weights, clip, sample)
-            summing += time.perf_counter() - start
-            question = b"step %d" % self._way.left
-            self._layer.step(self._way.answer(question, lambda: bounded))
+            def bounded() -> Bounded:
+                nonlocal summing
+                sample = self._passage.poisson()
+                start = time.perf_counter()
+                found = self._records.clipped_sum(weights, clip, sample)
+                summing += time.perf_counter() - start
+                return found
+
+            question = b"sum %d" % self._passage.left
+            self._layer.step(self._passage.answer(question, bounded))
 
         seconds = {
             "step": timed(step),

@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from measuring import append, compared, peak_mb, result_line
 
+from measuring import append, compared, peak_mb, result_line
 from stillroom.data import Split, digits
 from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import parse

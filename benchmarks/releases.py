@@ -38,7 +38,7 @@ def released(name: str, text: str, title: str, budget: Budget | None = None) -> 
             recipe,
             Path(work) / "bundle",
             budget=budget or Budget(privacy.epsilon, privacy.delta),
-            progress=Progress(lambda line: print(f"  {title}: {line}", file=sys.stderr)),
+            progress=Progress(tell=lambda line: print(f"  {title}: {line}", file=sys.stderr)),
         )
         verify_bundle(Path(work) / "bundle")
         return {**certificate, "seconds": time.perf_counter() - start}

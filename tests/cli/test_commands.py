@@ -216,11 +216,11 @@ def test_one_forgotten_flag_does_not_stop_a_ledger_of_persons(tmp_path):
 def test_release_from_the_command_line(tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(
-        "[data]\nsource = 'digits'\npublic_size = 1440\ntest_is_public = true\n"
+        "[data]\nsource = 'digits'\ndeclared_size = 1440\ntest_is_public = true\n"
         "[features]\nname = 'pixels'\n[training]\nsteps = 5\n[privacy]\nepsilon = 1.0\n"
     )
     ledger, bundle = tmp_path / "ledger.sqlite", tmp_path / "out"
-    assert "data.public_size" in stillroom("recipe", "explain", recipe)
+    assert "data.declared_size" in stillroom("recipe", "explain", recipe)
     planned = json.loads(stillroom("release", recipe, "-o", bundle, "--dry-run", "--json"))
     assert planned["draws"] == {"gaussian-sum": 5}
     assert not ledger.exists()

@@ -39,7 +39,7 @@ def test_the_last_words_are_true_of_the_command(words, told, code):
 
 
 COMMANDS = {
-    "verify bundle": "stillroom.methods.verify.verify",
+    "verify bundle": "stillroom.pipeline.verify.verify",
     "predict bundle digits": "stillroom.release.predict.model_of",
     "data import mnist": "stillroom.data.catalogue.obtain",
 }

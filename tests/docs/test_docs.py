@@ -166,8 +166,9 @@ def test_recipes_of_the_repository_fit(path):
 
 
 def claimed(recipe):
-    from stillroom.methods.rona.claims import claimed_epsilon
     from stillroom.methods.rona.plans import public_records, published_of
+
+    from stillroom.methods.rona.claims import claimed_epsilon
 
     plan = published_of(recipe)
     calls = plan.claimed_calls(public_records(recipe))

@@ -15,12 +15,17 @@ from dp_accounting.rdp import RdpAccountant
 
 from stillroom.gate import ConfidentVotes, GaussianSum, NoisyVotes, RandomisedResponse
 from stillroom.gate.accounting import price
-from stillroom.methods.rona.claims import claim_of, claimed_epsilon
-from stillroom.methods.rona.published_plan import Published
+from stillroom.methods.rona.claims import claimed_epsilon, verdict_on
+from stillroom.methods.rona.losses import hint_loss, privacy_sanitize
+from stillroom.methods.rona.published_plan import PublishedPlan
+from stillroom.methods.rona.section import PublishedSection, RonaSection
 from stillroom.planning import label_accuracy, plan
-from stillroom.public.published_losses import hint_loss, privacy_sanitize
 from stillroom.vocabulary import RECORD, Pair, Relation, Unit
 
+PAPER = PublishedPlan(
+    RonaSection.of(hint_epochs=40, rounds=5, distillation_epochs=8, batch=512),
+    PublishedSection(),
+)
 CHANGE = Pair(Unit.RECORD, Relation.CHANGE)
 ENTITY = Pair(Unit.ENTITY, Relation.CHANGE)
 
@@ -165,10 +170,10 @@ def test_rona_noise_in_gradient():
         privacy_sanitize(loss, 10.0, noise, detached=True).backward()
         gradients.append(said.grad)
     assert torch.equal(*gradients)
-    wishes = Published().wishes(40_000, hint_width=128, classes=10)
-    lines = [line for mechanism, count in wishes.values() for line in mechanism.lines(count)]
+    requests = PAPER.requests(40_000, hint_width=128, classes=10)
+    lines = [line for one in requests for line in one.at(Fraction(1)).lines(one.count)]
     assert price(lines, RECORD).epsilon(1e-5) == math.inf
-    assert "does not hold" in claim_of(Published(), 40_000, 1e-5)
+    assert "does not hold" in verdict_on(PAPER, 40_000, 1e-5)
 
 
 def test_rona_clip_zero_grad():
@@ -180,7 +185,7 @@ def test_rona_clip_zero_grad():
 
 
 def test_rona_t_count():
-    assert (Published().calls(40_000), Published().claimed_calls(40_000)) == (3200, 3125)
+    assert (PAPER.calls(40_000), PAPER.claimed_calls(40_000)) == (3200, 3125)
 
 
 @pytest.mark.parametrize(("sensitivity", "epsilon"), [(1, 38.7), (math.sqrt(2), 64.2), (2, 109.3)])

@@ -18,14 +18,14 @@ from methods.forging import forge, rehash
 from stillroom.gate import Budget, Ledger
 from stillroom.gate.ledger import export
 from stillroom.gate.ledger.store import canonical, row_hash
-from stillroom.methods.road import release
+from stillroom.pipeline.release import release
 from stillroom.release.files import sha256
 
 RECIPE = """
 [data]
 source = "scans.csv"
 classes = 3
-public_size = 100
+declared_size = 100
 [features]
 name = "pixels"
 full_scale = 16

@@ -11,7 +11,7 @@ from hostile.harness import Case
 SMALL = """
 [data]
 source = "digits"
-public_size = 1440
+declared_size = 1440
 test_is_public = true
 {data}
 [features]
@@ -26,16 +26,16 @@ epsilon = {epsilon}
 """
 RONA = """
 method = "rona"
+source = "{source}"
 {top}
 [data]
 source = "digits"
-public_size = 1150
+declared_size = 1150
 public = "1/5"
 test_is_public = true
 [features]
 name = "edges"
 [rona]
-source = "{source}"
 student = "mlp"
 auxiliary = "mlp"
 {rona}

@@ -23,7 +23,7 @@ from hostile.making import certificate, chained, honest, honest_export
 from methods.forging import at, forge, paths
 from stillroom.errors import StillroomError
 from stillroom.gate.ledger.verify import check
-from stillroom.methods.verify import verify
+from stillroom.pipeline.verify import verify
 from stillroom.release.predict import Described, read_records
 
 QUICK = 200

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stillroom.methods.road import release
+from stillroom.methods.verify import new_card, verify
 
 from features.enlarged import pictures
 from methods.forging import forge, mutations, pattern, rehash
@@ -22,8 +24,6 @@ from stillroom.errors import DoesNotVerify
 from stillroom.gate import Budget
 from stillroom.gate.accounting import Price
 from stillroom.methods import verify as methods_verify
-from stillroom.methods.road import release
-from stillroom.methods.verify import new_card, verify
 from stillroom.release import certificate as certificates
 from stillroom.release import figures, files, verifier
 from stillroom.release.sections.samples import picture_of

@@ -27,12 +27,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from stillroom.cli import run
-from stillroom.gate import door, mechanisms
+from stillroom.gate import gate, mechanisms, passage
 from stillroom.gate.accounting import price
 from stillroom.gate.entropy import SeededEntropy
 from stillroom.gate.ledger import blocks, creation, draws, members, store
-from stillroom.methods import costs
-from stillroom.methods import run as methods_run
+from stillroom.pipeline import pricing, run_folder
 from stillroom.release import compression
 
 HELD = ("data.npz", "home", "ledger.sqlite", "ledger.sqlite.key", "modules")
@@ -150,7 +149,7 @@ def _make_repeatable(patch, tape: Tape) -> None:
     for module in (creation, blocks, draws, members):
         patch.setattr(module, "os", Repeatable())
     name = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=repeatable(16).hex()))
-    patch.setattr(methods_run, "uuid", name)
+    patch.setattr(run_folder, "uuid", name)
     day = SimpleNamespace(date=lambda: SimpleNamespace(isoformat=lambda: "2026-01-31"))
     patch.setattr(store, "datetime", SimpleNamespace(now=lambda zone: day))
     ticks = itertools.count()
@@ -160,10 +159,10 @@ def _make_repeatable(patch, tape: Tape) -> None:
         "digest",
         lambda key, nonce, prints: hashlib.sha256(nonce.encode()).hexdigest(),
     )
-    patch.setattr(costs, "smallest_sigma", _quick_sigma)
-    patch.setattr(door, "source_of", lambda entropy: "os")
-    patch.setattr(door, "Entropy", lambda: SeededEntropy(1))
-    patch.setattr(door, "coins", lambda entropy, rate, size: np.ones(size, dtype=bool))
+    patch.setattr(pricing, "smallest_sigma", _quick_sigma)
+    patch.setattr(gate, "source_of", lambda entropy: "os")
+    patch.setattr(gate, "Entropy", lambda: SeededEntropy(1))
+    patch.setattr(passage, "coins", lambda entropy, rate, size: np.ones(size, dtype=bool))
     for kind in mechanisms._BY_NAME.values():
         if "draw" in vars(kind):
             honest = _HONEST.setdefault(kind, kind.draw)

@@ -10,13 +10,28 @@ import pytest
 
 from neighbours.pairs import chosen
 from neighbours.test_neighbours import leaks
-from stillroom.data import Split
+from stillroom.data import split
 from stillroom.errors import BadInput
 from stillroom.gate.ledger import members
 from stillroom.gate.ledger.ledger import Ledger
-from stillroom.methods import direct_road, road, sketched
-from stillroom.methods.direct import Direct
+from stillroom.pipeline import release, run
 from stillroom.private import linear, networks, shard_training
+from stillroom.sources import trained_linear
+from stillroom.sources.sketch import DrawnSketch
+from stillroom.sources.training import TrainingSection
+
+
+def sizes(patch):
+    """A list that is told how many sensitive records there are at each release."""
+    honest, told = release.load_parts_of, []
+
+    def noting(recipe, folder):
+        parts = honest(recipe, folder)
+        told.append(len(parts.sensitive.open_sealed()))
+        return parts
+
+    patch.setattr(release, "load_parts_of", noting)
+    return told
 
 
 def rows_only_for_new_records(patch):
@@ -56,35 +71,30 @@ def a_refused_gradient(patch):
 
 def no_draw_for_nobody(patch):
     """Number 7: an empty test part is not drawn for."""
-    honest = road._evaluate
+    honest = run._evaluate
 
-    def saving(recipe, split, *rest):
-        return honest(recipe, split, *rest) if len(split.test) else (None, ())
+    def saving(recipe, test, *rest):
+        return honest(recipe, test, *rest) if len(test.open_sealed()) else (None, ())
 
-    patch.setattr(road, "_evaluate", saving)
+    patch.setattr(run, "_evaluate", saving)
 
 
 def the_real_batch(patch):
     """E5: steps are divided by the real number of records, not by the declared one."""
-    honest = road.Recipe.split
-
-    def counting(self, folder):
-        split = honest(self, folder)
-        patch.setattr(Direct, "divisor", property(lambda plan: float(max(1, len(split.sensitive)))))
-        return split
-
-    patch.setattr(road.Recipe, "split", counting)
+    told = sizes(patch)
+    patch.setattr(TrainingSection, "divisor", lambda plan, declared: float(max(1, told[-1])))
 
 
 def positional_parts(patch):
     """One record more moves all later ones to other parts, the public one among them."""
+    honest = split._places
 
-    def by_position(cls, dataset, key, free, measured, withheld):
-        place = np.arange(len(dataset)) % 20
-        test, public = place < 20 * measured, place < 20 * (measured + free)
-        return cls(*(dataset.select(m) for m in (public & ~test, ~public & ~test, test)))
+    def by_position(purpose, key, units):
+        if purpose != split.SPLIT:
+            return honest(purpose, key, units)
+        return [number % 20 * split.WHOLE // 20 for number in range(len(units))]
 
-    patch.setattr(Split, "_assign", classmethod(by_position))
+    patch.setattr(split, "_places", by_position)
 
 
 def classes_must_be_there(patch):
@@ -101,42 +111,34 @@ def classes_must_be_there(patch):
 
 def a_warning_from_records(patch):
     """A warning on the card that depends on records and not on what came through the gate."""
-    patch.setattr(direct_road, "has_learnt", lambda learner, mechanism: len(learner._data) % 2 == 0)
+    told = sizes(patch)
+    patch.setattr(trained_linear, "has_learnt", lambda drift, passage: told[-1] % 2 == 0)
 
 
 def true_counts_in_the_sketch(patch):
     """Class sizes that did not come through the gate move the mixture."""
-    honest = sketched.SketchToDraw.draw
+    honest = DrawnSketch.draw
 
-    def counting(self, ways):
-        drawn = honest(self, ways)
-        sizes = np.bincount(self._records._labels, minlength=len(drawn.centres))
-        return replace(drawn, centres=drawn.centres * (1.0 + sizes[:, None, None] / 100))
+    def counting(self, passages, progress):
+        honest(self, passages, progress)
+        drawn = self.mixture
+        counts = np.bincount(self._records._labels, minlength=len(drawn.centres))
+        self.mixture = replace(drawn, centres=drawn.centres * (1.0 + counts[:, None, None] / 100))
 
-    patch.setattr(sketched.SketchToDraw, "draw", counting)
+    patch.setattr(DrawnSketch, "draw", counting)
 
 
 def as_many_questions_as_records(patch):
     """How much is drawn follows from how many records there are."""
-    honest = road.cost_of
+    honest, told = run.price, sizes(patch)
 
-    def counted(recipe, classes, width, shape, *, public):
-        cost = honest(recipe, classes, width, shape, public=public)
-        (mechanism, _), *rest = cost.learning
-        return replace(cost, learning=[(mechanism, SIZE[-1]), *rest])
+    def counted(recipe, facts):
+        cost = honest(recipe, facts)
+        first, (mechanism, _) = next(iter(cost.wishes.items()))
+        count = 2 if told[-1] % 2 else 1
+        return replace(cost, wishes={**cost.wishes, first: (mechanism, count)})
 
-    original = road.Recipe.split
-
-    def noting(self, folder):
-        split = original(self, folder)
-        SIZE.append(2 if len(split.sensitive) % 2 else 1)
-        return split
-
-    patch.setattr(road.Recipe, "split", noting)
-    patch.setattr(road, "cost_of", counted)
-
-
-SIZE = [0]
+    patch.setattr(run, "price", counted)
 
 
 def a_named_teacher(patch):
@@ -165,7 +167,8 @@ def an_epsilon_kept_by_record(patch):
 
 def a_warning_that_tells(patch):
     """A library prints what it meets in a tested record."""
-    patch.setattr(road, "_in_silence", nullcontext)
+    for module in (run, release):
+        patch.setattr(module, "in_silence", nullcontext)
 
 
 MUTANTS = {

@@ -110,7 +110,7 @@ _DATA = """
 [data]
 source = "data.npz"
 classes = 4
-public_size = 30
+declared_size = 30
 test = "{test}"
 test_is_public = {open}
 {data}
@@ -134,7 +134,6 @@ samples = 150
 _STUDENT = '[student]\nmodel = "linear"\nsamples = 150\nepochs = 1\n'
 _RONA = """
 [rona]
-source = "{source}"
 student = "mlp"
 auxiliary = "mlp"
 auxiliary_epochs = 1
@@ -170,9 +169,9 @@ def direct(
 def rona(source, *, mode="certified", own="", rona="", more="", open="false"):
     """A recipe of method rona."""
     data = 'public = "2/5"\n'
-    text = f'method = "rona"\nmode = "{mode}"\npurpose = "benchmark"\n'
+    text = f'method = "rona"\nmode = "{mode}"\nsource = "{source}"\npurpose = "benchmark"\n'
     text += _DATA.format(test="1/4", open=open, data=data, features='name = "pixels"')
-    text += _RONA.format(source=source, rona=rona) + own + _PRIVACY.format(privacy="") + more
+    text += _RONA.format(rona=rona) + own + _PRIVACY.format(privacy="") + more
     return Pipeline(text, public="2/5")
 
 
@@ -198,7 +197,7 @@ PIPELINES = {
         features='name = "scattering"\ncomponents = 8\nfitted_on = "sketch"\n', more=_SKETCH
     ),
     "rona, teacher": rona(
-        "dp-trained", own=_TRAINING.format(rate='"1/2"', training="public_share = 0.1\n")
+        "trained", own=_TRAINING.format(rate='"1/2"', training="public_share = 0.1\n")
     ),
     "rona, votes": rona("ensemble", own=_TEACHERS.format(teachers=""), rona='loss = "softened"\n'),
     "rona, gated": rona(
@@ -214,13 +213,13 @@ PIPELINES = {
     "rona, as published": rona(
         "plain",
         mode="as-published",
-        own="[published]\nteacher_epochs = 1\n",
+        own="[plain]\nepochs = 1\n",
         rona="batch = 4\nqueries = 1\n",
     ),
     "rona, residual": rona(
         "plain",
         mode="as-published",
-        own='[published]\nteacher_epochs = 1\nreading = "residual"\n',
+        own='[plain]\nepochs = 1\n[published]\nreading = "residual"\n',
         rona="batch = 4\nqueries = 1\nhint_epochs = 1\nhint_layer = 3\nguided_layer = 2\n",
     ),
 }

@@ -59,7 +59,7 @@ def test_the_largest_logit_fits():
 
 def test_only_sums_over_records_load_the_compiler():
     code = (
-        "import sys, stillroom.cli.app, stillroom.private, stillroom.methods.road;"
+        "import sys, stillroom.cli.app, stillroom.private, stillroom.pipeline.release;"
         "sys.exit('numba' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,7 +13,7 @@ from hostile.making import COLUMNS, FEATURES, honest, write_csv
 from methods.forging import forge, rehash
 from stillroom.cli import run
 from stillroom.errors import BadInput, DoesNotVerify
-from stillroom.methods.verify import verify
+from stillroom.pipeline.verify import verify
 from stillroom.release.predict import model_of, predict, read_records
 
 

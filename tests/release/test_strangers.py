@@ -20,7 +20,7 @@ from release.making import linear, make
 from stillroom.cli import keys, predict, verify
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Budget
-from stillroom.methods.road import release
+from stillroom.pipeline.release import release
 from stillroom.release import write_bundle
 from stillroom.release.predict import predict as use
 
@@ -28,7 +28,7 @@ RECIPE = """
 [data]
 source = "digits"
 test_is_public = true
-public_size = 1440
+declared_size = 1440
 [training]
 steps = 8
 [privacy]

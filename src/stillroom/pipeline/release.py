@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from stillroom.errors import BadInput
 from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import package_of, read
 from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
-from stillroom.pipeline.run import Finished, default_places, run
+from stillroom.pipeline.run import Finished, default_places, in_silence, run
 from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.pipeline.verify import verify
 from stillroom.private import cap_records, capped
@@ -71,11 +72,10 @@ def release(
             why="what it draws may have no finite price, and the ledger stays at infinity",
             remedy='use purpose = "benchmark", or say --accept-infinite',
         )
-    with begin_or_continue(folder, text) as state:
+    with begin_or_continue(folder, text) as state, in_silence():
         parts = load_parts_of(recipe, files)
         progress.tell(f"looking at {recipe.data.source}")
         with closing(_ledger(recipe, files, parts, state, budget)) as ledger:
-            ledger.on_new_head(state.keep)
             finished = run(
                 recipe,
                 [Party(PARTY, parts.sensitive, ledger)],
@@ -84,7 +84,7 @@ def release(
                 under=state.block_recipe(text),
                 places=default_places(state.folder, files),
                 progress=progress,
-                paying=state.paying(ledger.head),
+                paying=_paying(state, ledger),
             )
             state.remember(ledger.head())
             progress.tell("writing the bundle")
@@ -162,6 +162,14 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         public=capped_part(parts.public),
         test=capped(test, most) if isinstance(test, Sealed) else capped_part(test),
     )
+
+
+@contextmanager
+def _paying(state: Run, ledger: Ledger) -> Iterator[None]:
+    """Around the payment, from which on the run keeps every change of the ledger outside it."""
+    ledger.on_new_head(state.keep)
+    with state.paying(ledger.head):
+        yield
 
 
 def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dict[str, Any]:

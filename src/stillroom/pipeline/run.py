@@ -66,6 +66,14 @@ class Finished:
     controls: tuple[Control, ...]
     columns: tuple[str, ...] | None
 
+    @property
+    def accuracy(self) -> float | None:
+        """On the test part; None where nothing was tested, or too little for its noise."""
+        if self.evaluation is None:
+            return None
+        sigma = self.recipe.privacy.evaluation_sigma if self.evaluation.protected else None
+        return accuracy_of(self.evaluation.confusion, sigma)
+
 
 def run(
     recipe: Recipe,
@@ -108,11 +116,11 @@ def run(
     >>> ledger.set_budget(Budget(epsilon=3, delta=1e-5), reason="an example")
     >>> party = Party("data", parts.sensitive, ledger)
     >>> finished = run(recipe, [party], parts.public, parts.test)
-    >>> finished.evaluation.accuracy > 0.7
+    >>> finished.accuracy > 0.7
     True
     """
     progress = progress or Progress()
-    with _places(places) as kept, _in_silence():
+    with _places(places) as kept, in_silence():
         kept.private_work.mkdir(parents=True, exist_ok=True, mode=0o700)
         facts = Facts(
             public.shape,
@@ -195,11 +203,12 @@ def _places(given: Places | None) -> Iterator[Places]:
         yield given
         return
     with TemporaryDirectory() as folder:
-        yield default_places(Path(folder), Path())
+        kept = Path(folder)
+        yield Places(home() / "work", kept / "private-work", kept, Path())
 
 
 @contextmanager
-def _in_silence() -> Iterator[None]:
+def in_silence() -> Iterator[None]:
     """Whatever a library has to say of a record stays unsaid: a warning would tell of it (K10)."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

@@ -217,15 +217,17 @@ def descend(
     plan: TrainingSection,
     on_step: Callable[[int], None],
 ) -> None:
-    """Algorithm 1: sample, clip and sum, add noise, step."""
+    """Algorithm 1: sample, clip and sum, add noise, step; `on_step` is told of new steps only."""
     start = hashlib.sha256(np.ascontiguousarray(layer.weights).tobytes()).digest()
     number = 0
     while gate.ahead(1):
         number += 1
+        replayed = gate.replaying
 
         def bounded() -> Bounded:
             step = gate.count - gate.left + 1  # counted before a sample uses it up
             return clipped_sum(gate.poisson() if plan.rate < 1 else None, step)
 
         layer.step(gate.answer(b"gradient sum %d from " % number + start, bounded))
-        on_step(gate.count - gate.left)
+        if not replayed:
+            on_step(gate.count - gate.left)

@@ -77,14 +77,13 @@ class Rona:
 
     def plan(self, recipe: RonaRecipe, facts: Facts) -> Plan:
         """What the source draws; the paper's algorithm has requests of its own."""
-        claim, controls = words.claim_of(recipe, facts), words.controls_of(recipe)
-        if recipe.source != "plain":
+        if recipe.source == "plain":
+            public, classes = facts.public_records, len(facts.classes)
+            width, unit = facts.width or NOMINAL_HINT, recipe.data.pair.unit
+            requests = recipe.published_plan.requests(public, width, classes, unit=unit)
+        else:
             requests = SOURCES[recipe.source].requests(recipe, facts, Ask())
-            return Plan(requests, claim, controls)
-        classes, unit = len(facts.classes), recipe.data.pair.unit
-        width = facts.width or NOMINAL_HINT
-        requests = recipe.published_plan.requests(facts.public_records, width, classes, unit=unit)
-        return Plan(requests, claim, controls)
+        return Plan(requests, words.claim_of(recipe, facts), words.controls_of(recipe))
 
     def terms(self, recipe: RonaRecipe, observed: Observed, paid: int) -> Terms:
         """What source and student say."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
+import numpy as np
+
 from stillroom.errors import BadInput
 from stillroom.methods.rona.published_plan import PublishedPlan
 from stillroom.vocabulary import check_delta
@@ -95,7 +97,8 @@ def claimed_epsilon(calls: int, sigma: float, delta: float, sensitivity: float =
             remedy="give the plan's own numbers",
         )
     multiplier = sigma / (sensitivity * math.sqrt(calls))
-    return float(get_epsilon_gaussian(multiplier, check_delta(delta)))
+    with np.errstate(all="ignore"):  # next to no noise: it searches beyond what floats can hold
+        return float(get_epsilon_gaussian(multiplier, check_delta(delta)))
 
 
 def verdict_on(plan: PublishedPlan, public: int, delta: float) -> str:

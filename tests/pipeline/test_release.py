@@ -1,4 +1,4 @@
-"""The road: a recipe goes in, a certified bundle comes out, and a cut-off run goes on."""
+"""Releases: a recipe goes in, a certified bundle comes out, and a cut-off run goes on."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
 from stillroom.gate import Budget, Ledger
 from stillroom.gate.ledger import verify
 from stillroom.gate.ledger.store import Store
-from stillroom.methods import direct_road, road
-from stillroom.methods.road import cost_of, release
+from stillroom.methods.registry import read
+from stillroom.pipeline.pricing import price
+from stillroom.pipeline.release import release
 from stillroom.release import verify_bundle
 from stillroom.release.keys import make_keys
 from stillroom.release.sections import evaluation
+from stillroom.sources import Progress, trained
 from stillroom.vocabulary import RECORD, Pair
 
 RECIPE = """
 [data]
 source = "digits"
 test_is_public = {public}
-public_size = 1440
+declared_size = 1440
 [features]
 name = "pixels"
 [training]
@@ -89,7 +91,11 @@ def test_a_release_may_stop_where_the_budget_ends(tmp_path):
     release(recipe, tmp_path / "first", budget=BUDGET)
     recipe.write_text(recipe.read_text() + "on_exhausted = 'stop'\n")
     steps = []
-    made = release(recipe, tmp_path / "second", on_step=lambda step, of: steps.append((step, of)))
+    made = release(
+        recipe,
+        tmp_path / "second",
+        progress=Progress(step=lambda step, of: steps.append((step, of))),
+    )
     assert 1 <= len(steps) < 20
     assert steps[-1] == (len(steps), len(steps))
     assert (
@@ -138,7 +144,7 @@ def persons_recipe(folder, unit):
     (folder / "visits.csv").write_text("\n".join(lines) + "\n")
     file = folder / "persons.toml"
     file.write_text(
-        "[data]\nsource = 'visits.csv'\nclasses = 2\nperson_column = 'who'\npublic_size = 70\n"
+        "[data]\nsource = 'visits.csv'\nclasses = 2\nperson_column = 'who'\ndeclared_size = 70\n"
         f"unit = '{unit}'\nmax_records_per_person = 3\ntest_is_public = true\n"
         "[features]\nname = 'pixels'\n[training]\nsteps = 10\n[privacy]\nepsilon = 3\n"
     )
@@ -173,14 +179,14 @@ def test_a_record_level_certificate_of_persons_warns(tmp_path):
 
 def test_person_level_needs_persons(tmp_path):
     file = recipe_in(tmp_path)
-    file.write_text(file.read_text().replace("public_size", "unit = 'person'\npublic_size"))
+    file.write_text(file.read_text().replace("declared_size", "unit = 'person'\ndeclared_size"))
     with pytest.raises(BadInput, match="no persons"):
         release(file, tmp_path / "out", budget=BUDGET)
 
 
 def test_a_model_that_does_not_learn_is_noticed(tmp_path, monkeypatch):
     """Noise alone has a chance below 1e-6 in one of 1e6 runs; this training has about 1e-60."""
-    monkeypatch.setattr(direct_road, "NOISE_ALONE", 1e-6)
+    monkeypatch.setattr(trained, "NOISE_ALONE", 1e-6)
     monkeypatch.setattr(evaluation, "GUESSING", 1e-6)
     monkeypatch.setattr(evaluation, "ORDERS", 10**6)
     file = recipe_in(tmp_path, epsilon=0.001)
@@ -230,9 +236,11 @@ def test_an_interrupted_run_goes_on(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=stop)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=stop))
     steps = []
-    made = release(recipe, tmp_path / "out", on_step=lambda step, of: steps.append(step))
+    made = release(
+        recipe, tmp_path / "out", progress=Progress(step=lambda step, of: steps.append(step))
+    )
     assert steps == list(range(8, 21))
     assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
         20,
@@ -252,7 +260,7 @@ def test_a_rolled_back_ledger_ends_the_run(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=keep)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=keep))
     shutil.copy(tmp_path / "copy", tmp_path / "ledger.sqlite")
     with pytest.raises(DoesNotVerify, match="seen before"):
         release(recipe, tmp_path / "out")
@@ -279,8 +287,8 @@ def test_a_full_disk_is_bad_input_and_the_run_goes_on(tmp_path):
 
 
 def test_the_dry_run_price_is_the_price(tmp_path):
-    recipe, _ = road.read(recipe_in(tmp_path))
-    planned = cost_of(recipe, classes=10)
+    recipe, _ = read(recipe_in(tmp_path))
+    planned = price(recipe)
     made = release(recipe_in(tmp_path), tmp_path / "out", budget=BUDGET)
     assert made["headline"]["epsilon"] == pytest.approx(planned.epsilon, abs=1e-6)
     assert made["headline"]["for"] == str(RECORD)

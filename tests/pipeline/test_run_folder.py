@@ -15,17 +15,18 @@ from stillroom.cli import run as command
 from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify
 from stillroom.gate import Budget, Head, Ledger
 from stillroom.gate.ledger import verify
-from stillroom.methods import road
-from stillroom.methods.road import release
-from stillroom.methods.run import Run, begin_or_continue
+from stillroom.pipeline import release as pipeline
+from stillroom.pipeline.release import release
+from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.release import verify_bundle
+from stillroom.sources import Progress
 
 RECIPE = """
 purpose = "{purpose}"
 [data]
 source = "digits"
 test_is_public = true
-public_size = 1440
+declared_size = 1440
 [features]
 name = "pixels"
 [training]
@@ -34,6 +35,7 @@ steps = 6
 epsilon = 1.0
 """
 BUDGET = Budget(4.0, 1e-5)
+HEAD = Head(1, "a" * 64)
 
 
 def recipe_in(folder, purpose="benchmark"):
@@ -57,7 +59,7 @@ def cut_off(folder, recipe, *, kept_at=2, stopped_at=5):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, folder / "out", budget=BUDGET, on_step=keep)
+        release(recipe, folder / "out", budget=BUDGET, progress=Progress(step=keep))
 
 
 @pytest.mark.parametrize("purpose", ["benchmark", "audit"])
@@ -89,7 +91,7 @@ def test_a_ledger_rolled_back_under_a_running_release_gives_no_second_answers(tm
             copied(tmp_path / "copy", tmp_path / "ledger.sqlite")
 
     with pytest.raises(DoesNotVerify, match="seen before"):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=back)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=back))
     with pytest.raises(DoesNotVerify, match="seen before"):
         release(recipe, tmp_path / "out")
 
@@ -198,11 +200,11 @@ def test_a_run_that_comes_second_shares_the_ledger_of_the_first(tmp_path, monkey
     """Both found no ledger; one of them has made it by the time the other tries."""
     real = Ledger.create
 
-    def beaten(path, **options):
-        real(path, **options).close()
-        return real(path, **options)
+    def beaten(path, *sealed, **options):
+        real(path, *sealed, **options).close()
+        return real(path, *sealed, **options)
 
-    monkeypatch.setattr(road.Ledger, "create", beaten)
+    monkeypatch.setattr(pipeline.Ledger, "create", beaten)
     made = release(recipe_in(tmp_path, "release"), tmp_path / "out", budget=BUDGET)
     assert made["parties"][0]["data_set"]["blocks"] == 1
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
@@ -219,7 +221,7 @@ def test_two_runs_in_one_folder_exclude_each_other(tmp_path):
 
 def test_a_run_keeps_to_its_recipe(tmp_path):
     recipe = recipe_in(tmp_path)
-    with begin_or_continue(tmp_path / "out.run", "another recipe") as run, run.paying():
+    with begin_or_continue(tmp_path / "out.run", "another recipe") as run, run.paying(lambda: HEAD):
         pass
     with pytest.raises(BadInput, match="another recipe"):
         release(recipe, tmp_path / "out", budget=BUDGET)
@@ -255,7 +257,7 @@ def test_a_payment_that_was_cut_off_keeps_its_recipe(tmp_path):
     with (
         pytest.raises(KeyboardInterrupt),
         begin_or_continue(tmp_path / "run", "one") as run,
-        run.paying(),
+        run.paying(lambda: HEAD),
     ):
         raise KeyboardInterrupt
     with (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,26 +15,29 @@ from hypothesis import strategies as st
 
 from stillroom.errors import BadInput
 from stillroom.gate import accounting, loss_distributions
-from stillroom.methods import recipe_parts as parts
-from stillroom.methods.costs import cost_of
-from stillroom.methods.recipe import Recipe, explain, parse
+from stillroom.methods.registry import METHODS, method_named, parse
+from stillroom.pipeline.pricing import price
+from stillroom.recipe import Recipe, Section
+from stillroom.recipe.common import LARGEST_EPSILON, MOST_UNITS
+from stillroom.recipe.reading import explain
+from stillroom.recipe.section import MOST_DRAWS, MOST_NUMBERS
+from stillroom.sources.training import SMALLEST_RATE
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 TEXTS = [path.read_text() for path in (Path(__file__).parents[2] / "examples").glob("*.toml")]
-TABLES = {
-    "": Recipe,
-    "data": parts.DataPart,
-    "features": parts.FeaturesPart,
-    "training": parts.TrainingPart,
-    "sketch": parts.SketchPart,
-    "student": parts.StudentPart,
-    "rona": parts.RonaPart,
-    "teachers": parts.TeachersPart,
-    "published": parts.PublishedPart,
-    "engine": parts.EnginePart,
-    "privacy": parts.PrivacyPart,
-}
-KEYS = [(table, key) for table, model in TABLES.items() for key in model.model_fields]
+
+
+def tables(recipe: type[Recipe]) -> Iterator[tuple[str, type[Section]]]:
+    """The tables of a method's recipes; its own keys stand under no name."""
+    yield "", recipe
+    for name, field in recipe.model_fields.items():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield name, kind
+
+
+TABLES = [table for name in METHODS for table in tables(method_named(name).recipe)]
+KEYS = list(dict.fromkeys((table, key) for table, kind in TABLES for key in kind.model_fields))
 NUMBERS = ("1e999999999", "1e-999999999", "1/0", "nan", "1_0", "\u0661", f"1/{'3' * 9000}")
 VALUES = st.one_of(
     st.sampled_from(NUMBERS).map(repr),
@@ -111,15 +116,13 @@ def whole(high: int) -> st.SearchStrategy[int]:
     return logarithmic(1, high).map(round)
 
 
-SHARE = logarithmic(float(parts.SMALLEST_RATE), 1).map(
-    lambda x: Fraction(x).limit_denominator(10**6)
-)
+SHARE = logarithmic(float(SMALLEST_RATE), 1).map(lambda x: Fraction(x).limit_denominator(10**6))
 SCALE = logarithmic(1e-3, 1e3)
 PLANS = {
     "direct": """
 [data]
 source = "digits"
-public_size = {size}
+declared_size = {size}
 test_is_public = {public}
 [training]
 steps = {draws}
@@ -133,7 +136,7 @@ evaluation_sigma = {noise}
     "sketch": """
 [data]
 source = "digits"
-public_size = {size}
+declared_size = {size}
 test_is_public = {public}
 [sketch]
 mu = {scale}
@@ -149,13 +152,13 @@ evaluation_sigma = {noise}
 """,
     "ensemble": """
 method = "rona"
+source = "ensemble"
 [data]
 source = "digits"
 public = "1/5"
-public_size = {size}
+declared_size = {size}
 test_is_public = {public}
 [rona]
-source = "ensemble"
 hint_layer = 1
 guided_layer = 1
 hint_epochs = {few}
@@ -174,13 +177,13 @@ evaluation_sigma = {noise}
 method = "rona"
 mode = "as-published"
 purpose = "benchmark"
+source = "plain"
 [data]
 source = "digits"
 public = "1/5"
-public_size = {size}
+declared_size = {size}
 test_is_public = {public}
 [rona]
-source = "plain"
 rounds = {few}
 batch = 2
 queries = "{share}"
@@ -196,16 +199,16 @@ evaluation_sigma = {noise}
 PLANNED = st.builds(
     lambda plan, **numbers: PLANS[plan].format(**numbers),
     plan=st.sampled_from(sorted(PLANS)),
-    size=logarithmic(1e5, parts.MOST).map(round),
+    size=logarithmic(1e5, MOST_UNITS).map(round),
     public=st.sampled_from(["true", "true", "false"]),
-    draws=whole(parts.MOST_DRAWS),
+    draws=whole(MOST_DRAWS),
     few=whole(100),
-    numbers=whole(parts.MOST_NUMBERS - 24).map(lambda number: number + 24),
+    numbers=whole(MOST_NUMBERS - 24).map(lambda number: number + 24),
     clip=logarithmic(1e-4, 1),
     share=SHARE,
     scale=SCALE,
     noise=SCALE,
-    epsilon=logarithmic(1e-3, parts.LARGEST_EPSILON) | logarithmic(1e-300, 1e-3),
+    epsilon=logarithmic(1e-3, LARGEST_EPSILON) | logarithmic(1e-300, 1e-3),
     delta=logarithmic(1e-12, 0.1),
 )
 
@@ -213,7 +216,7 @@ PLANNED = st.builds(
 def priced_or_refused(text: str) -> None:
     recipe = read_or_refused(text)
     try:
-        cost = None if recipe is None else cost_of(recipe, classes=10)
+        cost = None if recipe is None else price(recipe)
     except BadInput as error:
         assert error.remedy  # noqa: PT017
     else:

@@ -1,4 +1,4 @@
-"""Costs: known from the recipe alone, with all parts of a release in them."""
+"""Prices: known from the recipe alone, with all parts of a release in them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from dp_accounting import get_epsilon_gaussian
 
 from methods.pictures import NETWORK, SCATTERED, SKETCH, recipe_in
 from stillroom.cli.release import show_cost
+from stillroom.data.dataset import class_names
 from stillroom.errors import BadInput
-from stillroom.gate.accounting import price
-from stillroom.methods.costs import cost_of, plan_of, sketch_of
-from stillroom.methods.recipe import parse, read
-from stillroom.methods.road import seconds_a_step
+from stillroom.gate.accounting import price as price_of
+from stillroom.methods.registry import parse, read
+from stillroom.pipeline.pricing import EVALUATION, price, seconds_per_step
 from stillroom.private import Clip
 from stillroom.private.network_clip import NetworkClip
+from stillroom.sources import Facts
 from stillroom.vocabulary import RECORD, Pair
+
+
+def facts_of(classes=10, shape=(16, 16), width=None):
+    return Facts(shape, class_names(classes), width=width)
 
 
 def recipe_of(folder, **parts):
@@ -27,21 +32,21 @@ def recipe_of(folder, **parts):
 
 def test_a_sketch_is_in_the_price(tmp_path):
     _, recipe = recipe_of(tmp_path, features=SCATTERED, more=SKETCH)
-    cost = cost_of(recipe, classes=10)
+    cost = price(recipe)
     assert 0.99 < cost.epsilon <= 1
-    lines = [line for mechanism, count in cost.wishes for line in mechanism.lines(count)]
-    assert price(lines, RECORD).epsilon(1e-5) == cost.epsilon
-    assert [count for _, count in cost.wishes] == [12, 1, 1, 1, 1]
+    lines = [line for mechanism, count in cost.wishes.values() for line in mechanism.lines(count)]
+    assert price_of(lines, RECORD).epsilon(1e-5) == cost.epsilon
+    assert [count for _, count in cost.wishes.values()] == [12, 1, 1, 1, 1]
     # The twin that forgets to pay for the sketch, or for the training, shows in the price.
     for part in (lines[:1], lines[1:]):
-        assert price(part, RECORD).epsilon(1e-5) < cost.epsilon - 0.05
+        assert price_of(part, RECORD).epsilon(1e-5) < cost.epsilon - 0.05
 
 
 def test_a_charged_evaluation_comes_last(tmp_path, quick):
     file, _ = recipe_of(tmp_path, more=SKETCH)
     file.write_text(file.read_text().replace("test_is_public = true\n", ""))
-    cost = cost_of(read(file)[0], classes=10)
-    assert [mechanism.name for mechanism, _ in cost.wishes] == ["gaussian-sum"] * 5 + [
+    cost = price(read(file)[0])
+    assert [mechanism.name for mechanism, _ in cost.wishes.values()] == ["gaussian-sum"] * 5 + [
         "noisy-counts"
     ]
 
@@ -50,24 +55,25 @@ def test_a_sketch_needs_grey_pictures(tmp_path):
     _, recipe = recipe_of(tmp_path, more=SKETCH)
     for shape in ((64,), (32, 32, 3)):
         with pytest.raises(BadInput, match="grey pictures"):
-            sketch_of(recipe, shape)
-    sketch = sketch_of(recipe, (16, 16))
-    assert (sketch.mu, sketch.full_scale, sketch.shape) == (Fraction(1, 5), 16.0, (16, 16))
+            price(recipe, facts_of(shape=shape))
+    basis = recipe.sketch.basis((16, 16))
+    assert (recipe.sketch.mu, recipe.features.full_scale) == (Fraction(1, 5), 16.0)
+    assert (basis.height, basis.width) == (16, 16)
 
 
 def test_the_clip_is_that_of_the_model(tmp_path):
     _, linear = recipe_of(tmp_path)
     _, network = recipe_of(tmp_path, training=NETWORK.format(steps=3))
-    assert isinstance(plan_of(linear).clip, Clip)
-    assert plan_of(network).clip == NetworkClip(Fraction(1))
+    assert isinstance(linear.training.clipping, Clip)
+    assert network.training.clipping == NetworkClip(Fraction(1))
     # A network declares one per cent more than its clip.
-    clip = plan_of(network).clip
-    assert plan_of(network).mechanism(10, Fraction(2)).squared_norm > clip.steps**2
+    clip = network.training.clipping
+    assert network.training.mechanism(10, Fraction(2)).squared_norm > clip.steps**2
 
 
 def test_a_dry_run_of_a_network_prints_no_seconds(tmp_path, quick, capsys):
     file, recipe = recipe_of(tmp_path, training=NETWORK.format(steps=3))
-    assert seconds_a_step(recipe) is None
+    assert seconds_per_step(recipe) is None
     show_cost(file, json=True)
     facts = json.loads(capsys.readouterr().out)
     assert facts["seconds"] is None
@@ -78,7 +84,7 @@ def test_a_dry_run_of_a_network_prints_no_seconds(tmp_path, quick, capsys):
 
 def test_a_dry_run_of_a_linear_layer_prints_seconds(tmp_path, quick, capsys):
     file, recipe = recipe_of(tmp_path, features=SCATTERED, more=SKETCH)
-    assert seconds_a_step(recipe) >= 0
+    assert seconds_per_step(recipe) >= 0
     (tmp_path / "scans.npz").unlink()  # no record is looked at
     show_cost(file, json=True)
     facts = json.loads(capsys.readouterr().out)
@@ -89,7 +95,7 @@ def test_a_dry_run_of_a_linear_layer_prints_seconds(tmp_path, quick, capsys):
 def planned_at(tmp_path, capsys, epsilon, *, json_too=True):
     file = tmp_path / "recipe.toml"
     file.write_text(
-        "[data]\nsource = 'digits'\npublic_size = 1440\ntest_is_public = true\n"
+        "[data]\nsource = 'digits'\ndeclared_size = 1440\ntest_is_public = true\n"
         f"[training]\nsteps = 1\nrate = 1\n[privacy]\nepsilon = {epsilon}\n"
     )
     show_cost(file, json=json_too)
@@ -102,14 +108,14 @@ def test_a_dry_run_says_what_it_does_not_know(tmp_path, capsys, width):
     """At 66 the tables' error counts, and it depends on a size that the recipe does not tell."""
     file, out = planned_at(tmp_path, capsys, 66)
     planned = json.loads(out)
-    certified = cost_of(read(file)[0], classes=10, width=width).epsilon
+    certified = price(read(file)[0], facts_of(width=width)).epsilon
     assert planned["epsilon"] < certified <= planned["epsilon_at_most"]
 
 
 def test_where_sizes_matter_a_dry_run_prints_a_range(tmp_path, capsys, monkeypatch):
     file, out = planned_at(tmp_path, capsys, 3)
     planned = json.loads(out)
-    certified = cost_of(read(file)[0], classes=10, width=650).epsilon
+    certified = price(read(file)[0], facts_of(width=650)).epsilon
     assert planned["epsilon"] == planned["epsilon_at_most"] == certified
     monkeypatch.setattr("stillroom.cli.release.SIZES_MATTER_FROM", 1.0)
     _, out = planned_at(tmp_path, capsys, 3, json_too=False)
@@ -120,7 +126,7 @@ def test_where_sizes_matter_a_dry_run_prints_a_range(tmp_path, capsys, monkeypat
 PERSONS = """
 [data]
 source = "digits"
-public_size = 300
+declared_size = 300
 unit = "person"
 max_records_per_person = 10
 [training]
@@ -135,15 +141,16 @@ epsilon = {epsilon}
 def test_several_tested_records_of_a_person_cost_their_square():
     """Ten of them at sigma 6 were charged as ten unit steps: 3.000 was stated, 8.41 was true."""
     person = Pair.parse("person/add-or-remove")
-    usual = cost_of(parse(PERSONS.format(epsilon=3, privacy="")), classes=2)
-    (counts, _), *_ = usual.evaluation
+    two = facts_of(classes=2)
+    usual = price(parse(PERSONS.format(epsilon=3, privacy="")), two)
+    counts, _ = usual.wishes[EVALUATION]
     assert (counts.records, usual.epsilon <= 3) == (1, True)
     ten = "evaluation_records_per_person = 10\n"
     with pytest.raises(BadInput, match="alone would cost more"):
-        cost_of(parse(PERSONS.format(epsilon=3, privacy=ten)), classes=2)
-    (counts, _), *_ = cost_of(parse(PERSONS.format(epsilon=20, privacy=ten)), classes=2).evaluation
+        price(parse(PERSONS.format(epsilon=3, privacy=ten)), two)
+    counts, _ = price(parse(PERSONS.format(epsilon=20, privacy=ten)), two).wishes[EVALUATION]
     # One Gaussian moved by ten: what the exact formula gives for noise of 6.
-    alone = price(counts.lines(1), person).epsilon(1e-5)
+    alone = price_of(counts.lines(1), person).epsilon(1e-5)
     assert get_epsilon_gaussian(6 / 10, 1e-5) <= alone <= get_epsilon_gaussian(5.6 / 10, 1e-5)
 
 

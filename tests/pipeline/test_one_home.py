@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from features.enlarged import pictures
+from methods.pictures import charged
 from stillroom.data import Dataset
 from stillroom.data.store import save
 from stillroom.errors import BadInput, WrongData
 from stillroom.gate import Budget, Ledger
-from stillroom.methods.road import release
+from stillroom.pipeline.release import release
 
 BUDGET = Budget(9.0, 1e-5)
 RECIPE = """
@@ -19,7 +20,7 @@ ledger = "{ledger}"
 source = "scans"
 split = "as-given"
 test_is_public = {public}
-public_size = 300
+declared_size = 300
 [features]
 full_scale = 16
 {features}
@@ -73,7 +74,7 @@ def test_a_public_set_that_is_the_test_part_is_refused(tmp_path, scans):
     fitted = 'name = "scattering"\ncomponents = 5\nfitted_on = "open-pictures"'
     with pytest.raises(BadInput, match="overlap"):
         release(recipe(tmp_path, "l", "true", fitted), tmp_path / "out", budget=BUDGET)
-    assert not (tmp_path / "l.sqlite").exists()
+    assert charged(tmp_path, "l.sqlite") == (0, 0)
 
 
 def test_the_test_part_alone_has_the_ids_it_has_among_both_parts(tmp_path, scans, quick):

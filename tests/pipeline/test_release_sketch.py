@@ -1,4 +1,4 @@
-"""The road with a sketch: directions and students from sanitised pictures, paid for once."""
+"""Releases with a sketch: directions and students from sanitised pictures, paid for once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from methods.pictures import (
 )
 from stillroom.data.store import save
 from stillroom.errors import BadInput
+from stillroom.features import feature_map
+from stillroom.features.feature_map import FeatureMap
 from stillroom.gate import Budget, Ledger
-from stillroom.gate.accounting import price
+from stillroom.gate.accounting import price as price_of
 from stillroom.gate.ledger import verify
-from stillroom.methods import learners, road
-from stillroom.methods.costs import cost_of
-from stillroom.methods.recipe import read
-from stillroom.methods.road import release
+from stillroom.methods.registry import read
+from stillroom.pipeline import run
+from stillroom.pipeline.pricing import price
+from stillroom.pipeline.release import load_parts_of, release
 from stillroom.release import verify_bundle
+from stillroom.sources import Progress
 from stillroom.vocabulary import RECORD
 
 STUDENT = '[student]\nmodel = "own_networks:tiny"\nsamples = 200\nepochs = 1\n'
@@ -35,10 +38,10 @@ def test_scattering_over_directions_of_the_sketch(tmp_path, monkeypatch):
     planned = []
 
     def noted(*given, **named):
-        planned.append(cost_of(*given, **named))
+        planned.append(price(*given, **named))
         return planned[-1]
 
-    monkeypatch.setattr(road, "cost_of", noted)
+    monkeypatch.setattr(run, "price", noted)
     made = release(recipe, tmp_path / "out", budget=BUDGET)
     assert 0.99 < planned[0].epsilon <= 1
     assert made["headline"]["epsilon"] == pytest.approx(planned[0].epsilon, abs=1e-9)
@@ -63,7 +66,7 @@ def test_a_student_of_the_sketch(tmp_path, networks, quick):
         recipe,
         tmp_path / "out",
         budget=BUDGET,
-        on_step=lambda step, of: epochs.append(step) if of == 3 else None,
+        progress=Progress(step=lambda step, of: epochs.append(step) if of == 3 else None),
     )
     assert epochs == [1, 2, 3]
     assert "student" in made["artefacts"][0]["about"]
@@ -78,7 +81,7 @@ def test_a_cut_off_run_goes_on_with_the_same_directions(tmp_path, quick, monkeyp
     recipe = recipe_in(tmp_path, features=SCATTERED, more=SKETCH, records=500)
     cut = Cut(5, 12)
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=cut)
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=cut))
     (directions,) = (tmp_path / "out.run").glob("directions-*.npz")
     kept = directions.read_bytes()
     assert charged(tmp_path) == (1, 4 + 5)
@@ -86,9 +89,9 @@ def test_a_cut_off_run_goes_on_with_the_same_directions(tmp_path, quick, monkeyp
     def again(*given):
         raise AssertionError("the directions were fitted again")
 
-    monkeypatch.setattr(learners, "fit_projection", again)
+    monkeypatch.setattr(feature_map, "fit_projection", again)
     rest = Cut(None, 12)
-    made = release(recipe, tmp_path / "out", on_step=rest)
+    made = release(recipe, tmp_path / "out", progress=Progress(step=rest))
     assert rest.steps == list(range(6, 13))
     assert directions.read_bytes() == kept
     assert charged(tmp_path) == (1, 16)
@@ -107,14 +110,14 @@ def test_a_cut_off_run_goes_on_with_the_same_directions(tmp_path, quick, monkeyp
 
 def test_a_sketch_that_was_cut_off_goes_on(tmp_path, quick, monkeypatch):
     recipe = recipe_in(tmp_path, features='name = "pixels"', more=SKETCH)
-    honest, left = learners.LinearLearner.prepare, [1]
+    honest, left = FeatureMap.fit, [1]
 
-    def cut(self, sampled):
+    def cut(self, drawn, kept):
         if left.pop():
             raise KeyboardInterrupt
-        honest(self, sampled)
+        honest(self, drawn, kept)
 
-    monkeypatch.setattr(learners.LinearLearner, "prepare", cut)
+    monkeypatch.setattr(FeatureMap, "fit", cut)
     with pytest.raises(KeyboardInterrupt):
         release(recipe, tmp_path / "out", budget=BUDGET)
     assert charged(tmp_path) == (1, 4)
@@ -125,8 +128,8 @@ def test_a_sketch_that_was_cut_off_goes_on(tmp_path, quick, monkeypatch):
 
 def test_stopping_where_the_budget_ends_keeps_the_sketch(tmp_path, quick):
     recipe = recipe_in(tmp_path, features='name = "pixels"', more=SKETCH)
-    lines = [line for wish, n in cost_of(read(recipe)[0], 10).wishes for line in wish.lines(n)]
-    enough = price(lines, RECORD).epsilon(1e-5)
+    lines = [line for wish, n in price(read(recipe)[0]).wishes.values() for line in wish.lines(n)]
+    enough = price_of(lines, RECORD).epsilon(1e-5)
     stop = recipe_in(
         tmp_path, features='name = "pixels"', privacy='on_exhausted = "stop"', more=SKETCH
     )
@@ -135,7 +138,7 @@ def test_stopping_where_the_budget_ends_keeps_the_sketch(tmp_path, quick):
         stop,
         tmp_path / "out",
         budget=Budget(0.93 * enough, 1e-5),
-        on_step=lambda step, of: steps.append((step, of)),
+        progress=Progress(step=lambda step, of: steps.append((step, of))),
     )
     (block,) = made["parties"][0]["blocks"]
     counts = [wish["reserved"] for wish in block["wishes"]]
@@ -150,8 +153,8 @@ def test_stopping_where_the_budget_ends_keeps_the_sketch(tmp_path, quick):
 def test_a_sketch_dearer_than_the_recipe(tmp_path):
     recipe = recipe_in(tmp_path, more=SKETCH.replace("1/5", "1"))
     with pytest.raises(BadInput, match="sketch alone") as caught:
-        cost_of(read(recipe)[0], classes=10)
-    assert caught.value.where == "sketch.mu"
+        price(read(recipe)[0])
+    assert "sketch.mu" in caught.value.where
 
 
 @pytest.mark.parametrize(
@@ -181,14 +184,15 @@ def test_directions_of_public_pictures(tmp_path, quick):
         training="steps = 2",
         records=500,
     )
-    split = read(recipe)[0].split(tmp_path)
-    for part in (split.sensitive, split.test):
+    parts = load_parts_of(read(recipe)[0], tmp_path)
+    sensitive = parts.sensitive.open_sealed()
+    for part in (sensitive, parts.test):
         save(part.select(np.arange(30)), "open", replace=True)
         with pytest.raises(BadInput, match="overlap") as caught:
             release(recipe, tmp_path / "out", budget=BUDGET)
         assert caught.value.where == "features.fitted_on"
     assert charged(tmp_path) == (0, 0)
-    save(_negatives(split.sensitive, 30), "open", replace=True)
+    save(_negatives(sensitive, 30), "open", replace=True)
     made = release(recipe, tmp_path / "out", budget=BUDGET)
     assert "the public data set open" in made["public_knowledge"][1]
 

@@ -1,4 +1,4 @@
-"""Direct: it learns the digits at epsilon 2, spends what it reserved, and nothing else."""
+"""Training: it learns the digits at epsilon 2, spends what it reserved, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.features import edges
 from stillroom.gate import Budget, Gate, Ledger
 from stillroom.gate.accounting import price
+from stillroom.gate.calibration import smallest_sigma
 from stillroom.gate.ledger import verify
-from stillroom.methods.direct import Direct, train
-from stillroom.private import Clip, LinearRecords
+from stillroom.methods.registry import parse
+from stillroom.private import LinearRecords
 from stillroom.public import Descent
+from stillroom.sources.training import TrainingSection, train_linear
 from stillroom.vocabulary import RECORD, Sanitised
+
+SIZE = 1440
+"""Declared, not counted."""
 
 
 @pytest.fixture
@@ -26,16 +31,19 @@ def split():
 
 
 def test_digits_at_epsilon_2(split, tmp_path):
-    plan = Direct(steps=60, rate=Fraction(1, 2), clip=Clip("1/2"), public_size=1440)
+    plan = TrainingSection.of(steps=60, rate=Fraction(1, 2), clip="1/2")
     records = LinearRecords(edges(split.sensitive.x), split.sensitive.y, classes=10)
-    noise = plan.smallest_multiplier(records.width, epsilon=2, delta=1e-5)
+    noise = smallest_sigma(
+        lambda scale: plan.mechanism(records.width, scale).lines(60), 2, 1e-5, RECORD
+    )
     mechanism = plan.mechanism(records.width, noise)
     assert 1.999 < price(mechanism.lines(60), RECORD).epsilon(1e-5) <= 2
     ledger = Ledger.create(tmp_path / "l.sqlite", ids=split.sensitive.ids)
     ledger.set_budget(Budget(2.0, 1e-5), reason="a test")
-    way = Gate(ledger, ids=split.sensitive.ids).reserve(mechanism, 60)
+    gate = Gate(ledger, ids=split.sensitive.ids)
+    way = gate.reserve(mechanism, 60, recipe="this run")
     steps = []
-    weights = train(way, records, plan, on_step=steps.append).result()
+    weights = train_linear(way, records, plan, SIZE, on_step=steps.append).result()
     accuracy = ((edges(split.test.x) @ weights.T).argmax(axis=1) == split.test.y).mean()
     # Five trainings gave 94.6 % on average and 0.8 points of spread.
     assert accuracy >= 0.85
@@ -44,12 +52,13 @@ def test_digits_at_epsilon_2(split, tmp_path):
     assert kinds == ["draw", "commit"] * 60
     verify(ledger)
     # The block is used up: training again replays it and draws nothing.
-    assert np.array_equal(train(way, records, plan).result(), weights)
+    (way,) = gate.reopen("this run")
+    assert np.array_equal(train_linear(way, records, plan, SIZE).result(), weights)
     assert len(list(ledger.store.rows("kind = 'draw'"))) == 60
 
 
 def test_a_cut_off_run_goes_on(split, tmp_path):
-    plan = Direct(steps=12, rate=Fraction(1, 2), clip=Clip("1/2"), public_size=1440)
+    plan = TrainingSection.of(steps=12, rate=Fraction(1, 2), clip="1/2")
     records = LinearRecords(edges(split.sensitive.x), split.sensitive.y, classes=10)
     ledger = Ledger.create(tmp_path / "l.sqlite", ids=split.sensitive.ids)
     ledger.set_budget(Budget(2.0, 1e-5), reason="a test")
@@ -63,21 +72,21 @@ def test_a_cut_off_run_goes_on(split, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(way, records, plan, on_step=cut)
+        train_linear(way, records, plan, SIZE, on_step=cut)
     way.poisson()  # a step that is lost
     again = Gate(Ledger.open(ledger.path), ids=split.sensitive.ids)
     assert again.reopen("another run") is None
     (way,) = again.reopen("this run")
     assert (way.mechanism, way.left) == (mechanism, 6)
     steps = []
-    train(way, records, plan, on_step=steps.append)
+    train_linear(way, records, plan, SIZE, on_step=steps.append)
     assert steps == [7, 8, 9, 10, 11, 12]
-    assert len(way.earlier()) == 11
+    assert len(ledger.committed(way.block, 0)) == 11
     verify(again.ledger)
 
 
 def test_an_old_copy_cannot_draw_a_block_again(split, tmp_path):
-    plan = Direct(steps=3, rate=Fraction(1), clip=Clip("1/2"), public_size=1440)
+    plan = TrainingSection.of(steps=3, rate=Fraction(1), clip="1/2")
     records = LinearRecords(edges(split.sensitive.x), split.sensitive.y, classes=10)
     ledger = Ledger.create(tmp_path / "l.sqlite", ids=split.sensitive.ids)
     ledger.set_budget(Budget(2.0, 1e-5), reason="a test")
@@ -85,7 +94,7 @@ def test_an_old_copy_cannot_draw_a_block_again(split, tmp_path):
     way = gate.reserve(plan.mechanism(records.width, 20), 3, recipe="this run")
     ledger.close()
     shutil.copy(ledger.path, tmp_path / "copy")
-    train(way, records, plan)
+    train_linear(way, records, plan, SIZE)
     ledger.close()
     shutil.copy(tmp_path / "copy", ledger.path)
     with pytest.raises(DoesNotVerify, match="seen before"):
@@ -93,32 +102,35 @@ def test_an_old_copy_cannot_draw_a_block_again(split, tmp_path):
 
 
 def test_full_batch_needs_no_sample(split, tmp_path):
-    plan = Direct(steps=5, rate=Fraction(1), clip=Clip("1/2"), public_size=1440)
+    plan = TrainingSection.of(steps=5, rate=Fraction(1), clip="1/2")
     records = LinearRecords(edges(split.sensitive.x), split.sensitive.y, classes=10)
     ledger = Ledger.create(tmp_path / "l.sqlite", ids=split.sensitive.ids, purpose="benchmark")
     ledger.set_budget(Budget(2.0, 1e-5), reason="a test")
     way = Gate(ledger, ids=split.sensitive.ids).reserve(plan.mechanism(records.width, 20), 5)
-    assert train(way, records, plan).result().any()
+    assert train_linear(way, records, plan, SIZE).result().any()
 
 
 def test_the_step_does_not_know_the_real_size(split):
     """The divisor is the declared size: one record more or less changes the sum only."""
-    plan = Direct(steps=1, rate=Fraction(1), clip=Clip("1/2"), public_size=1000, learning_rate=1.0)
+    plan = TrainingSection.of(steps=1, rate=1, clip="1/2", learning_rate=1.0)
 
     class NoNoise:
         count = left = 1
+        replaying = False
 
-        def earlier(self):
-            return []
+        def ahead(self, rows):
+            return self.left
 
-        def release(self, bounded):
+        def answer(self, question, ask):
             self.left = 0
-            return Sanitised(bounded.open_bounded(), ())
+            return Sanitised(ask().open_bounded(), ())
 
     rows, labels = edges(split.sensitive.x), split.sensitive.y
-    whole = train(NoNoise(), LinearRecords(rows, labels, 10), plan).result()
-    half = train(NoNoise(), LinearRecords(rows[::2], labels[::2], 10), plan).result()
-    other = train(NoNoise(), LinearRecords(rows[1::2], labels[1::2], 10), plan).result()
+    whole = train_linear(NoNoise(), LinearRecords(rows, labels, 10), plan, 1000).result()
+    half = train_linear(NoNoise(), LinearRecords(rows[::2], labels[::2], 10), plan, 1000).result()
+    other = train_linear(
+        NoNoise(), LinearRecords(rows[1::2], labels[1::2], 10), plan, 1000
+    ).result()
     assert whole == pytest.approx(half + other, abs=1e-5)
 
 
@@ -128,17 +140,34 @@ def test_the_step_does_not_know_the_real_size(split):
         {"steps": 0},
         {"rate": 0},
         {"rate": 2},
-        {"public_size": 0},
         {"learning_rate": 0},
         {"learning_rate": float("inf")},
         {"momentum": 1},
-        {"average_from": 60},
     ],
 )
 def test_numbers_out_of_range(numbers):
     with pytest.raises(BadInput) as caught:
-        Direct(**{"steps": 60, "rate": 1, "clip": Clip("1/2"), "public_size": 9, **numbers})
-    assert caught.value.where == next(iter(numbers))
+        TrainingSection.of(**{"steps": 60, "rate": 1, "clip": "1/2", **numbers})
+    assert caught.value.what.startswith(f"{next(iter(numbers))}: ")
+    assert caught.value.where == "TrainingSection"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("declared_size = 9", "declared_size = 0", "data.declared_size: "),
+        ("steps = 60", "steps = 60\naverage_from = 60", "training.average_from: "),
+    ],
+)
+def test_numbers_that_the_whole_recipe_decides(old, new, where):
+    text = (
+        "[data]\nsource = 'digits'\ndeclared_size = 9\n[training]\nsteps = 60\nrate = 1\n"
+        "[privacy]\nepsilon = 2\n"
+    )
+    parse(text)
+    with pytest.raises(BadInput) as caught:
+        parse(text.replace(old, new))
+    assert caught.value.what.startswith(where)
 
 
 def test_averaging_is_of_the_last_weights():

@@ -1,4 +1,4 @@
-"""The road with a whole network: from its recipe to a bundle, and what may go wrong on the way."""
+"""Releases of whole networks: from its recipe to a bundle, and what may go wrong on the way."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from stillroom.data.store import save
 from stillroom.errors import BadInput
 from stillroom.gate import Ledger
 from stillroom.gate.ledger import verify
-from stillroom.methods.recipe import read
-from stillroom.methods.road import release
+from stillroom.methods.registry import read
+from stillroom.pipeline.release import load_parts_of, release
 from stillroom.release import verify_bundle
 from stillroom.release.predict import predict
+from stillroom.sources import Progress
 
 
 def network(folder, *, steps=4, more="", **parts):
@@ -40,7 +41,7 @@ def test_a_network_from_recipe_to_bundle(tmp_path, networks):
     assert report["drawn"] == report["reserved"] == 25
     verify(Ledger.open(tmp_path / "ledger.sqlite"))
     # Whoever gets the bundle gives it raw records, and it does as well as the certificate says.
-    test = read(recipe)[0].split(tmp_path).test
+    test = load_parts_of(read(recipe)[0], tmp_path).test
     labels, _ = predict(tmp_path / "out", test.x)
     accuracy = float((labels == test.y).mean())
     assert accuracy == pytest.approx(made["sections"]["evaluation"]["accuracy"], abs=0.02)
@@ -58,10 +59,10 @@ def test_a_cut_off_network_goes_on(tmp_path, networks, quick):
     more = "momentum = 0.5\nema = 0.8\nshift = 1"
     recipe = network(tmp_path, steps=6, more=more, records=200)
     with pytest.raises(KeyboardInterrupt):
-        release(recipe, tmp_path / "out", budget=BUDGET, on_step=Cut(4, 6))
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=Progress(step=Cut(4, 6)))
     assert charged(tmp_path) == (1, 4)
     rest = Cut(None, 6)
-    made = release(recipe, tmp_path / "out", on_step=rest)
+    made = release(recipe, tmp_path / "out", progress=Progress(step=rest))
     assert rest.steps == [5, 6]
     assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
         6,
@@ -176,16 +177,20 @@ def test_gradients_that_are_not_the_records_own_cost_nothing(
 
 def test_public_records_beside_the_sensitive_ones(tmp_path, networks, quick):
     recipe = network(tmp_path, more='public_source = "open"\npublic_share = 0.9', records=300)
-    split = read(recipe)[0].split(tmp_path)
+    parts = load_parts_of(read(recipe)[0], tmp_path)
+    sensitive = parts.sensitive.open_sealed()
     some = np.arange(30)
-    for part in (split.sensitive, split.test):
+    for part in (sensitive, parts.test):
         save(part.select(some), "open", replace=True)
         with pytest.raises(BadInput, match="overlap") as caught:
             release(recipe, tmp_path / "out", budget=BUDGET)
         assert caught.value.where == "training.public_source"
-    part = split.sensitive.select(some)
+    part = sensitive.select(some)
     save(Dataset(part.x[:, :8, :8] + 1, part.y, part.classes), "open", replace=True)
-    with pytest.raises(BadInput, match="other records or classes"):
+    with pytest.raises(BadInput, match=r"has records of shape \(8, 8\)"):
+        release(recipe, tmp_path / "out", budget=BUDGET)
+    save(Dataset(part.x + 1, part.y, [f"other {i}" for i in range(10)]), "open", replace=True)
+    with pytest.raises(BadInput, match="other classes"):
         release(recipe, tmp_path / "out", budget=BUDGET)
     assert charged(tmp_path) == (0, 0)
     # Sixteen shades lighter: other records of the same classes.

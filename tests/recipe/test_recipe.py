@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from stillroom.errors import BadInput
-from stillroom.methods.recipe import Recipe, explain, parse, read
-from stillroom.methods.terms import promise_warnings
+from stillroom.methods.registry import parse, read
+from stillroom.methods.wording import promise_warnings
+from stillroom.pipeline.release import load_parts_of
+from stillroom.recipe import Recipe
+from stillroom.recipe.reading import explain
 
 SMALL = """
 [data]
 source = "digits"
-public_size = 1440
+declared_size = 1440
 [privacy]
 epsilon = 2
 """
@@ -52,7 +55,8 @@ def test_shares_mean_what_is_written():
         (SMALL + "delta = 1.0", "privacy.delta"),
         (SMALL + "tuning = 'a bit'", "privacy.tuning"),
         ("method = 'magic'\n" + SMALL, "method"),
-        (SMALL.replace("public_size = 1440", ""), "data.public_size: is missing"),
+        (SMALL.replace("declared_size = 1440", ""), "data.declared_size: is missing"),
+        (SMALL.replace("declared_size", "public_size"), "is now called 'data.declared_size'"),
         (SMALL.replace("epsilon = 2", "epsilon = 101"), "less than or equal to 100"),
         (SMALL.replace("1440", str(2**63)), "less than or equal to 1000000000"),
         (SMALL + "[training]\nsteps = 100001", "less than or equal to 100000"),
@@ -160,11 +164,11 @@ def test_the_example_is_a_recipe():
 
 def test_impossible_splits(tmp_path):
     with pytest.raises(BadInput, match="shares"):
-        parse(SMALL.replace("[privacy]", "test = '3/2'\n[privacy]")).split(tmp_path)
+        load_parts_of(parse(SMALL.replace("[privacy]", "test = '3/2'\n[privacy]")), tmp_path)
     with pytest.raises(BadInput, match="no sensitive part"):
-        parse(SMALL.replace("[privacy]", "test = 1\n[privacy]")).split(tmp_path)
+        load_parts_of(parse(SMALL.replace("[privacy]", "test = 1\n[privacy]")), tmp_path)
     with pytest.raises(BadInput, match="official train and test"):
-        parse(SMALL.replace("[privacy]", "split = 'as-given'\n[privacy]")).split(tmp_path)
+        load_parts_of(parse(SMALL.replace("[privacy]", "split = 'as-given'\n[privacy]")), tmp_path)
 
 
 def csv(path, rows, header="a,b,who,label"):
@@ -173,7 +177,7 @@ def csv(path, rows, header="a,b,who,label"):
 
 def file_recipe(extra="") -> Recipe:
     return parse(
-        "[data]\nsource = 'visits.csv'\nclasses = ['well', 'ill']\npublic_size = 4\n"
+        "[data]\nsource = 'visits.csv'\nclasses = ['well', 'ill']\ndeclared_size = 4\n"
         f"person_column = 'who'\n{extra}[features]\nname = 'pixels'\n[privacy]\nepsilon = 2\n"
     )
 
@@ -183,12 +187,13 @@ def test_a_file_beside_the_recipe(tmp_path):
         tmp_path / "visits.csv",
         [f"{i},{i % 3},p{i % 4},{'ill' if i % 2 else 'well'}" for i in range(20)],
     )
-    split = file_recipe().split(tmp_path)
-    assert len(split.sensitive) + len(split.test) == 20
-    assert not set(split.sensitive.persons) & set(split.test.persons)
-    assert "single records only" in promise_warnings(file_recipe(), {"persons": True})[0]
-    assert promise_warnings(file_recipe(), {"persons": False}) == ()
-    assert promise_warnings(file_recipe("unit = 'person'\n"), {"persons": True}) == ()
+    parts = load_parts_of(file_recipe(), tmp_path)
+    sensitive, test = parts.sensitive.open_sealed(), parts.test.open_sealed()
+    assert len(sensitive) + len(test) == 20
+    assert not set(sensitive.persons) & set(test.persons)
+    assert "single records only" in promise_warnings(file_recipe(), names_persons=True)[0]
+    assert promise_warnings(file_recipe(), names_persons=False) == ()
+    assert promise_warnings(file_recipe("unit = 'person'\n"), names_persons=True) == ()
 
 
 def test_a_persons_records_are_not_split_by_class(tmp_path):
@@ -199,21 +204,21 @@ def test_a_persons_records_are_not_split_by_class(tmp_path):
     )
     by_class = parse(
         "method = 'rona'\n[data]\nsource = 'visits.csv'\nclasses = ['well', 'ill']\n"
-        "public_size = 9\npublic = '1/2'\nsensitive_classes = ['ill']\nperson_column = 'who'\n"
+        "declared_size = 9\npublic = '1/2'\nsensitive_classes = ['ill']\nperson_column = 'who'\n"
         "[features]\nname = 'pixels'\n[rona]\nstudent = 'mlp'\n[privacy]\nepsilon = 2\n"
     )
     with pytest.raises(BadInput, match="named persons"):
-        by_class.split(tmp_path)
+        load_parts_of(by_class, tmp_path)
 
 
 def test_labels_outside_the_recipes_classes(tmp_path):
     csv(tmp_path / "visits.csv", ["1,2,p1,well", "3,4,p2,dead"])
     with pytest.raises(BadInput) as caught:
-        file_recipe().split(tmp_path)
+        load_parts_of(file_recipe(), tmp_path)
     assert "dead" not in str(caught.value)
 
 
 def test_nan_features(tmp_path):
     csv(tmp_path / "visits.csv", ["1,2,p1,well", "nan,4,p2,ill"])
     with pytest.raises(BadInput):
-        file_recipe().split(tmp_path)
+        load_parts_of(file_recipe(), tmp_path)
