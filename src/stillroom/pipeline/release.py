@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,18 +75,23 @@ def release(
     with begin_or_continue(folder, text) as state, in_silence():
         parts = load_parts_of(recipe, files)
         progress.tell(f"looking at {recipe.data.source}")
-        with closing(_ledger(recipe, files, parts, state, budget)) as ledger:
+        with ExitStack() as stack:
+
+            def opened() -> Ledger:
+                return stack.enter_context(closing(_ledger(recipe, files, parts, state, budget)))
+
+            party = Party(PARTY, parts.sensitive, opened)
             finished = run(
                 recipe,
-                [Party(PARTY, parts.sensitive, ledger)],
+                [party],
                 parts.public,
                 parts.test,
                 under=state.block_recipe(text),
                 places=default_places(state.folder, files),
                 progress=progress,
-                paying=_paying(state, ledger),
+                paying=_paying(state, party),
             )
-            state.remember(ledger.head())
+            state.remember(party.ledger.head())
             progress.tell("writing the bundle")
             return publish(finished, output, text=text, key=key)
 
@@ -165,10 +170,10 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
 
 
 @contextmanager
-def _paying(state: Run, ledger: Ledger) -> Iterator[None]:
+def _paying(state: Run, party: Party) -> Iterator[None]:
     """Around the payment, from which on the run keeps every change of the ledger outside it."""
-    ledger.on_new_head(state.keep)
-    with state.paying(ledger.head):
+    party.ledger.on_new_head(state.keep)
+    with state.paying(party.ledger.head):
         yield
 
 

@@ -128,16 +128,22 @@ def run(
             len(public),
             names_persons=public.persons is not None,
         )
-        gates = {party.name: Gate.of(party.ledger, *_protected(party, test)) for party in parties}
-        for party in parties:
-            _refuse_opened(party.ledger, public, test)
-            # What follows may take hours, and whatever can be found wrong with a record must be
-            # found by then: once something is paid for, no refusal may depend on one (K10).
-            party.ledger.refuse_without_budget(recipe.privacy.epsilon)
+        gates: dict[str, Gate] = {}
+
+        def begin() -> None:
+            for party in parties if not gates else ():
+                gates[party.name] = Gate.of(party.ledger, *_protected(party, test))
+                _refuse_opened(party.ledger, public, test)
+                party.ledger.refuse_without_budget(recipe.privacy.epsilon)
+
         method = method_named(recipe.method)
+        method.plan(recipe, facts)  # refuses what cannot be drawn of such records
         tested = None if isinstance(test, Sealed) else test
         side = PublicSide(public, _labelled(recipe, public), tested)
-        job = method.prepare(Setting(recipe, facts, parties, side, kept, progress))
+        # What is wrong with a record must be found by now: once something is paid for, no refusal
+        # may depend on one (K10).
+        job = method.prepare(Setting(recipe, facts, parties, side, kept, progress, begin))
+        begin()
         facts = replace(facts, width=job.width)
         name = recipe.model_dump_json() if under is None else under
         with paying or nullcontext():

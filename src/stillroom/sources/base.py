@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -38,12 +39,17 @@ class Party:
     Args:
         name: what the certificate calls it.
         data: the records, sealed.
-        ledger: of these records.
+        held: the ledger of these records, or what opens it once it is needed.
     """
 
     name: str
     data: Sealed[Dataset]
-    ledger: Ledger
+    held: Ledger | Callable[[], Ledger]
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger of these records."""
+        return self.held() if callable(self.held) else self.held
 
 
 @dataclass(frozen=True)
@@ -180,6 +186,8 @@ class Setting:
         public: what may be used without charge.
         places: where things are kept.
         progress: told.
+        begin: called when what can be refused at once was refused, and before work that takes long
+            or looks at records: it opens the ledgers, and refuses where there is no budget.
     """
 
     recipe: Any
@@ -188,6 +196,7 @@ class Setting:
     public: PublicSide
     places: Places
     progress: Progress
+    begin: Callable[[], None]
 
     @property
     def engine(self) -> Engine:

@@ -89,6 +89,7 @@ class EnsembleSource:
         recipe, party, progress = setting.recipe, setting.only_party(), setting.progress
         section: TeachersSection = recipe.section("teachers")
         features = features_of(setting)
+        setting.begin()
         features.fit()
         progress.tell("teachers")
         ensemble = Ensemble.train(

@@ -89,6 +89,7 @@ class LinearTeacher:
         self._fitted = features_of(setting)
         self._features = self._fitted.map
         self.width = self._classes * self._features.width
+        setting.begin()
         setting.progress.tell("features")
         look_at(self._party.data, lambda x: self._features.look(x, setting.progress.step))
         self._sketch = DrawnSketch(setting)

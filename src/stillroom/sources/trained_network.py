@@ -61,6 +61,7 @@ class NetworkTeacher:
         self._public = None
         if part.public_source is not None:
             self._public = self._public_records(part.public_source)
+        setting.begin()
         self._start_publicly()
         self._start = flatten(self._network)
         self.width = len(self._start)

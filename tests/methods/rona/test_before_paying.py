@@ -74,7 +74,6 @@ def test_a_teacher_of_another_shape_is_refused_and_nothing_is_charged(tmp_path):
     assert charged(tmp_path) == before
 
 
-@pytest.mark.xfail(reason="the pipeline opens the ledger before the method looks at public things")
 def test_what_public_things_show_to_be_unfit_leaves_no_trace_in_a_ledger(tmp_path):
     """Else a recipe with a slip in it would fix for good which records are sensitive."""
     with pytest.raises(BadInput, match="hint layers"):

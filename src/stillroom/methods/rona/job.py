@@ -58,6 +58,7 @@ class RonaJob:
         layers = nn.Sequential(self.public.pictures, self.student)
         shape, classes = setting.facts.shape, setting.facts.classes
         refuse_unexportable(self.part.student, layers, shape, classes)
+        setting.begin()
         setting.progress.tell("training on public records")
         self.base, self._auxiliary = self.public.train(setting, auxiliary=self._needs_auxiliary)
         self._ceiling = self._in_the_clear() if shows_ceiling(self.recipe) else None
