@@ -23,7 +23,7 @@ from stillroom.gate import mechanism_from_json
 from stillroom.gate.accounting import DELTAS, fold, pairs_of, price
 from stillroom.gate.events import Line, lines_to_json
 from stillroom.gate.ledger import Ledger, Purpose
-from stillroom.gate.ledger.store import Row
+from stillroom.gate.ledger.chain import Row
 from stillroom.gate.ledger.verify import lost_draws
 from stillroom.release import data_set, evaluation
 from stillroom.release.compression import CompressionReport

@@ -12,7 +12,7 @@ from typing import Any
 
 from stillroom.documents import file_content
 from stillroom.errors import BadInput, DoesNotVerify
-from stillroom.gate.ledger.store import canonical
+from stillroom.gate.ledger.chain import canonical
 from stillroom.release import keys
 from stillroom.release.files import LARGEST, LISTED, MANIFEST, digest, from_bytes, sha256, to_bytes
 
