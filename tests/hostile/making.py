@@ -17,7 +17,7 @@ import numpy as np
 from methods.forging import forge, rehash
 from stillroom.gate import Budget, Ledger
 from stillroom.gate.ledger import export
-from stillroom.gate.ledger.store import canonical, row_hash
+from stillroom.gate.ledger.chain import canonical, row_hash
 from stillroom.pipeline.release import release
 from stillroom.release.files import sha256
 

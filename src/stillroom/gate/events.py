@@ -35,6 +35,8 @@ class Event:
     kind: ClassVar[str]
     version: ClassVar[int] = 1
     norms: ClassVar[tuple[Norm, ...]] = ()
+    samples_each: ClassVar[int] = 1
+    """Table samples per coordinate, where an event has coordinates."""
 
     def __post_init__(self) -> None:
         """A parameter out of range could make a price too small, negative, or take for ever."""
@@ -70,7 +72,7 @@ class Event:
     @property
     def noise_samples(self) -> int:
         """How many table samples one such event draws, each within 2^-128 of its law (E2)."""
-        return 0
+        return self.samples_each * getattr(self, "coordinates", 0)
 
     def curve(self, pair: Pair) -> renyi.Curve:
         """The Renyi losses of one such event; infinite where nothing is proven for the pair."""
@@ -90,10 +92,6 @@ class GaussianEvent(Event):
     sigma_squared: Fraction
     coordinates: int
     sensitivity: Sensitivity
-
-    @property
-    def noise_samples(self) -> int:
-        return self.coordinates
 
     def distance_squared(self, pair: Pair) -> Fraction | None:
         """How far the pair can move the vector; None where nothing is proven."""
@@ -139,10 +137,6 @@ class SampledGaussianEvent(Event):
     coordinates: int
     sensitivity: Sensitivity
 
-    @property
-    def noise_samples(self) -> int:
-        return self.coordinates
-
     def _multiplier(self, pair: Pair) -> float:
         """Noise over sensitivity for the Gaussian of E3, rounded down."""
         norm_squared = self.bounds[pair]
@@ -167,14 +161,10 @@ class LaplaceEvent(Event):
 
     kind = "discrete-laplace"
     norms = (Norm.L1,)
+    samples_each = 8  # up to eight base-256 digits, counted as samples of their own
     scale: Fraction
     coordinates: int
     sensitivity: Sensitivity
-
-    @property
-    def noise_samples(self) -> int:
-        # Up to eight base-256 digits each; counted as samples of their own.
-        return 8 * self.coordinates
 
     def curve(self, pair: Pair) -> renyi.Curve:
         distance = self.bounds.get(pair)
@@ -254,16 +244,17 @@ def event_from_json(body: Mapping[str, Any]) -> Event:
         if cls is not None:
             return cls(**{part.name: _field(part.name, body) for part in fields(cls)})
     except (AttributeError, BadInput, LookupError, TypeError, ValueError) as error:
-        raise UnsupportedEvent(
-            f"an event is incomplete or malformed ({type(error).__name__})",
-            why="a guessed parameter gives a false epsilon",
-            remedy="restore the original record",
-        ) from None
+        what = f"an event is incomplete or malformed ({type(error).__name__})"
+        raise _unreadable(what, "a guessed parameter gives a false epsilon") from None
     raise UnsupportedEvent(
         f"unknown event {str(body['kind'])[:60]!r} version {str(body['version'])[:20]!r}",
         why="an event that cannot be priced could cost anything",
         remedy="read it with the version of stillroom that wrote it, or a newer one",
     )
+
+
+def _unreadable(what: str, why: str) -> UnsupportedEvent:
+    return UnsupportedEvent(what, why=why, remedy="restore the original record")
 
 
 def _field(name: str, body: Mapping[str, Any]) -> Any:
@@ -289,17 +280,13 @@ def lines_from_json(bodies: Sequence[Mapping[str, Any]]) -> list[Line]:
         UnsupportedEvent: as `event_from_json`; or a line has no count, or there are too many.
     """
     if not isinstance(bodies, list) or len(bodies) > MOST_LINES:
-        raise UnsupportedEvent(
-            f"the events are no list, or a list of more than {MOST_LINES}",
-            why="each of them has to be priced",
-            remedy="restore the original record",
-        )
+        what = f"the events are no list, or a list of more than {MOST_LINES}"
+        raise _unreadable(what, "each of them has to be priced")
     lines = [(event_from_json(body), body.get("count")) for body in bodies]
     for event, count in lines:
         if type(count) is not int or not 1 <= count <= LARGEST_COUNT:
-            raise UnsupportedEvent(
+            raise _unreadable(
                 f"a {event.kind} event has no count of at least 1",
-                why="a missing or negative count would lower the price of the others",
-                remedy="restore the original record",
+                "a missing or negative count would lower the price of the others",
             )
     return lines

@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from stillroom.errors import BadInput, NotSanitised, NumericalDoubt
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.ledger import draws
+from stillroom.gate.ledger.chain import canonical
 from stillroom.gate.ledger.draws import Stored
 from stillroom.gate.ledger.ledger import Ledger
-from stillroom.gate.ledger.store import canonical
 from stillroom.gate.mechanisms import Mechanism
 from stillroom.gate.sampling import coins
 from stillroom.vocabulary import Bounded, Integers, Receipt, Sanitised, SecretSample
 
 
+@dataclass(eq=False, repr=False)
 class Passage:
     """A paid way through the gate for one mechanism; satisfies `vocabulary.OpenGate`.
 
@@ -34,36 +36,22 @@ class Passage:
         place: of the wish in its block.
         name: of the wish.
         mechanism: the way through.
-        count: the most answers it may give.
+        count: the most answers it may give, as many as the block was paid for.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        entropy: Entropy,
-        recipe_hash: str,
-        block: int,
-        place: int,
-        name: str,
-        mechanism: Mechanism,
-        count: int,
-    ) -> None:
-        self.block = block
-        self.name = name
-        self.mechanism = mechanism
-        self._ledger = ledger
-        self._entropy = entropy
-        self._recipe_hash = recipe_hash
-        self._place = place
-        self._count = count
-        self._pending: tuple[SecretSample, int] | None = None
-        self._waiting = deque(draws.committed(ledger.store, block, place))
-        self._unkeyed: dict[str, Stored] = {}
+    _ledger: Ledger
+    _entropy: Entropy
+    _recipe_hash: str
+    block: int
+    _place: int
+    name: str
+    mechanism: Mechanism
+    count: int
 
-    @property
-    def count(self) -> int:
-        """How many answers the block was paid for."""
-        return self._count
+    def __post_init__(self) -> None:
+        self._pending: tuple[SecretSample, int] | None = None
+        self._waiting = deque(draws.committed(self._ledger.store, self.block, self._place))
+        self._unkeyed: dict[str, Stored] = {}
 
     @property
     def left(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from stillroom.errors import BadInput, DoesNotVerify, StillroomError
 from stillroom.gate import Mechanism, mechanism_from_json
-from stillroom.gate.ledger.store import canonical
+from stillroom.gate.ledger.chain import canonical
 from stillroom.methods.base import Plan, Terms
 from stillroom.methods.registry import method_named, method_names, package_of, parse
 from stillroom.methods.wording import OF_ALL, stated_by, unproven_by

@@ -12,9 +12,9 @@ from stillroom.gate.accounting import fold, price
 from stillroom.gate.events import REPEATABLE, Event, Line, lines_from_json, lines_to_json
 from stillroom.gate.ledger import Head
 from stillroom.gate.ledger.budget import share_spent
+from stillroom.gate.ledger.chain import canonical
 from stillroom.gate.ledger.creation import FROM_CONTENT, GIVEN
 from stillroom.gate.ledger.promises import Promises, check_reason
-from stillroom.gate.ledger.store import canonical
 from stillroom.release.figures import Figures
 from stillroom.release.files import spelled
 from stillroom.vocabulary import CHANGED_RECORD, Budget, Pair, Unit

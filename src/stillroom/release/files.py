@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stillroom.documents import json_object
-from stillroom.gate.ledger.store import canonical
+from stillroom.gate.ledger.chain import canonical
 
 MODEL = "model.safetensors"
 ONNX = "model.onnx"

@@ -12,7 +12,7 @@ from typing import Any
 
 from stillroom.documents import file_content
 from stillroom.errors import BadInput, DoesNotVerify
-from stillroom.gate.ledger.store import canonical
+from stillroom.gate.ledger.chain import canonical
 from stillroom.release import files, keys
 from stillroom.release.files import MANIFEST, digest, sha256, to_bytes
 

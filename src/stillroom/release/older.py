@@ -16,7 +16,7 @@ from typing import Any
 from stillroom.errors import DoesNotVerify
 from stillroom.gate import NoisyCounts
 from stillroom.gate.accounting import fold, pairs_of
-from stillroom.gate.ledger.store import canonical
+from stillroom.gate.ledger.chain import canonical
 from stillroom.release import data_set
 from stillroom.release.figures import Figures
 from stillroom.release.files import LISTED, MODEL, ONNX, RECIPE, digest, number, sha256

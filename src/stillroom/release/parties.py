@@ -10,7 +10,7 @@ from stillroom.errors import DoesNotVerify
 from stillroom.gate import Ledger, mechanism_from_json
 from stillroom.gate.accounting import DELTAS, fold, pairs_of, price
 from stillroom.gate.events import Line, lines_to_json
-from stillroom.gate.ledger.store import Row
+from stillroom.gate.ledger.chain import Row
 from stillroom.gate.ledger.verify import lost_draws
 from stillroom.release import data_set
 from stillroom.release.figures import Figures, nothing_proven

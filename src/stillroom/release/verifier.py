@@ -18,7 +18,7 @@ import stillroom
 from stillroom.errors import DoesNotVerify, StillroomError
 from stillroom.gate.accounting import fold
 from stillroom.gate.events import lines_from_json
-from stillroom.gate.ledger.store import canonical
+from stillroom.gate.ledger.chain import canonical
 from stillroom.release import older
 from stillroom.release.card import card_html
 from stillroom.release.certificate import FORMAT, VERSION, completed, versions

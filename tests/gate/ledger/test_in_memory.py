@@ -14,7 +14,8 @@ from stillroom.data import Dataset
 from stillroom.errors import BadInput, BudgetExhausted, DoesNotVerify, WrongData
 from stillroom.gate import Budget, Gate, Ledger, NoisyVotes
 from stillroom.gate.ledger import export, verify
-from stillroom.gate.ledger.verify import rows_of_export, verify_rows
+from stillroom.gate.ledger.exports import rows_of_export
+from stillroom.gate.ledger.verify import verify_rows
 from stillroom.vocabulary import Bounded, Sealed
 
 VOTES = NoisyVotes(teachers=5, classes=3, sigma=40)

@@ -30,7 +30,8 @@ from stillroom.gate.accounting import price
 from stillroom.gate.entropy import SeededEntropy
 from stillroom.gate.ledger import export, reprice, verify
 from stillroom.gate.ledger.budget import filter_order, fits, share_spent
-from stillroom.gate.ledger.verify import check, rows_of_export
+from stillroom.gate.ledger.exports import rows_of_export
+from stillroom.gate.ledger.verify import check
 from stillroom.vocabulary import RECORD, Bounded, Pair, Unit
 
 IDS = [f"record {i}" for i in range(50)]

@@ -10,7 +10,7 @@ import pytest
 from stillroom.cli import run
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Budget, Gate, Ledger, NoisyVotes
-from stillroom.gate.ledger import register, verify
+from stillroom.gate.ledger import verify
 
 IDS = ["a", "b"]
 VOTES = NoisyVotes(teachers=5, classes=3, sigma=100)
@@ -84,7 +84,7 @@ def test_a_register_that_cannot_be_written_is_bad_input(ledger, register, error,
         there = "known-ledgers" in str(place)
         return real(place, *args, **options, **({"factory": Full} if there else {}))
 
-    monkeypatch.setattr(register.sqlite3, "connect", connect)
+    monkeypatch.setattr(sqlite3, "connect", connect)
     with pytest.raises(BadInput, match=error) as caught:
         Gate(ledger, ids=IDS)
     assert caught.value.exit_code == 2

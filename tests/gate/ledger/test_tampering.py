@@ -15,8 +15,10 @@ from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Budget, Gate, Head, Ledger, NoisyVotes, Passage
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.ledger import export, verify
-from stillroom.gate.ledger.store import Store, canonical, row_hash
-from stillroom.gate.ledger.verify import check, rows_of_export
+from stillroom.gate.ledger.chain import canonical, row_hash
+from stillroom.gate.ledger.exports import rows_of_export
+from stillroom.gate.ledger.store import Store
+from stillroom.gate.ledger.verify import check
 from stillroom.vocabulary import Bounded
 
 IDS = ["a", "b"]

@@ -18,8 +18,9 @@ from pathlib import Path
 from stillroom.durable import sweep, taking_turns
 from stillroom.errors import BadInput
 from stillroom.gate.ledger import members
+from stillroom.gate.ledger.database import already_there
 from stillroom.gate.ledger.register import Register
-from stillroom.gate.ledger.store import MemoryStore, Store, already_there
+from stillroom.gate.ledger.store import MemoryStore, Store
 from stillroom.vocabulary import Identities, Unit
 
 GIVEN, FROM_CONTENT = "given", "from content"

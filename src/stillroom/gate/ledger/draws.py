@@ -11,7 +11,8 @@ import numpy as np
 
 from stillroom.errors import BudgetExhausted
 from stillroom.gate.ledger.blocks import Wish
-from stillroom.gate.ledger.store import Row, Store
+from stillroom.gate.ledger.chain import Row
+from stillroom.gate.ledger.store import Store
 from stillroom.vocabulary import Integers
 
 

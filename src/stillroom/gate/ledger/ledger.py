@@ -7,36 +7,25 @@ before its noise exists, a crash counts as spent, and nothing refunds (L2, L3).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from stillroom.errors import BadInput, WrongData
-from stillroom.gate import renyi
-from stillroom.gate.accounting import price
-from stillroom.gate.events import Line
 from stillroom.gate.ledger import creation, draws, members
-from stillroom.gate.ledger.blocks import ALL_PAIRS, PricedBlock, Wish, lines_of, wishes_from_json
-from stillroom.gate.ledger.budget import Spent, Totals, share_spent, totals_from_json
-from stillroom.gate.ledger.creation import FROM_CONTENT, Purpose
+from stillroom.gate.ledger.blocks import PricedBlock, Wish
+from stillroom.gate.ledger.books import Books
+from stillroom.gate.ledger.chain import Head
+from stillroom.gate.ledger.creation import Purpose
 from stillroom.gate.ledger.newest import NewestCopy
-from stillroom.gate.ledger.promises import KINDS, Promises, check_reason
+from stillroom.gate.ledger.promises import check_reason
 from stillroom.gate.ledger.register import Register
-from stillroom.gate.ledger.store import Head, Store, broken
-from stillroom.vocabulary import (
-    CHANGED_RECORD,
-    Budget,
-    Integers,
-    Pair,
-    Sealed,
-    Unit,
-    check_delta,
-)
+from stillroom.gate.ledger.store import Store
+from stillroom.vocabulary import Budget, Integers, Pair, Sealed, Unit
 
 
-class Ledger:
+class Ledger(Books):
     """A budget that outlives the process and cannot be rewound.
 
     Guarantee: noise is drawn only for blocks that fit every budget; lost draws stay charged.
@@ -50,18 +39,7 @@ class Ledger:
     """
 
     def __init__(self, store: Store, key: bytes | None = None) -> None:
-        self._store = store
-        self._own_key = key
-        store.check_chain()
-        first = next(store.rows("seq = 1"), None)
-        if first is None or first.kind != "open":
-            raise broken(store.path, 1, "it does not begin with its opening row")
-        try:
-            self.id = creation.checked_id(first.body["ledger"])
-            self.purpose = Purpose(first.body["purpose"])
-            self.ids_from_content: bool = first.body["ids"] == FROM_CONTENT
-        except (KeyError, TypeError, ValueError):
-            raise broken(store.path, 1, "its opening row cannot be read") from None
+        super().__init__(store, key)
         self._known = Register() if self.purpose is Purpose.RELEASE else None
         self._newest = NewestCopy(store, self.id, self._known)
 
@@ -140,19 +118,6 @@ class Ledger:
         ledger._newest.expect(head)
         return ledger
 
-    @property
-    def path(self) -> Path:
-        return self._store.path
-
-    @property
-    def store(self) -> Store:
-        """The rows, for readers."""
-        return self._store
-
-    def head(self) -> Head:
-        """The newest row; keep it where the ledger cannot be, to notice a rollback."""
-        return self._store.head()
-
     def close(self) -> None:
         """Let go of the file, or of the memory."""
         self._store.close()
@@ -165,36 +130,7 @@ class Ledger:
         """All or nothing, on disk when it ends; on an old copy of this ledger, nothing (L8)."""
         return self._newest.change()
 
-    def key(self) -> bytes:
-        """What its records are recognised by; never in the ledger itself."""
-        return self._own_key or members.read_key(members.key_path(self.path))
-
     # -- whose data -------------------------------------------------------------------------
-
-    @property
-    def unproven(self) -> frozenset[Pair]:
-        """What cannot be promised for these records, whatever is drawn.
-
-        A record whose id is made from its content gets another id with its content, and with it
-        perhaps another part or shard: it is not the same record changed.
-        """
-        return frozenset({CHANGED_RECORD} if self.ids_from_content else ())
-
-    def recognises(self, ids: Iterable[str]) -> bool:
-        """Whether at least one of these records has been seen before; changes nothing."""
-        key, seen = self.key(), members.seen(self._store)
-        return any(not seen.isdisjoint(members.fingerprints(key, [i])) for i in ids)
-
-    def protects(self, *parts: Iterable[str] | Sealed[Any]) -> bool:
-        """Whether this ledger, or another for release, answers for one of these records.
-
-        Args:
-            parts: ids of records, or sealed records.
-        """
-        told = [p.sealed_ids().ids if isinstance(p, Sealed) else p for p in parts]
-        records = [str(i) for ids in told for i in ids]
-        # Also for a benchmark: what a release promised to protect is public nowhere in this home.
-        return self.recognises(records) or Register().holds(records)
 
     def admit(self, ids: Iterable[str], persons: Iterable[str] | None = None) -> None:
         """Accept a data set that may have gained and lost records since last time (L1).
@@ -225,12 +161,6 @@ class Ledger:
             members.enter(self._store, key, [p for p in prints if p not in seen])
 
     # -- budgets ----------------------------------------------------------------------------
-
-    @property
-    def promises(self) -> Promises:
-        """Whom this ledger protects, and its budgets in force."""
-        paid = self._store.last("kind = 'block'") is not None
-        return Promises(self._store.rows(f"kind IN {KINDS}"), self.unproven, paid=paid)
 
     def fix_unit(self, unit: Unit | str) -> None:
         """Protect this unit; where another was named and nothing is paid yet, a row says so.
@@ -274,44 +204,6 @@ class Ledger:
         with self._change():
             self.promises.unset(pair)
             self._store.append("unset", {"pair": str(pair), "reason": reason})
-
-    def budgets(self) -> list[Budget]:
-        """The budgets in force, one per pair."""
-        return self.promises.budgets
-
-    def totals(self) -> Totals:
-        """The Renyi losses of all blocks so far, for each pair they are finite for."""
-        row = self._store.last("kind = 'block'")
-        if row is None:
-            return dict.fromkeys(ALL_PAIRS, renyi.NOTHING)
-        return totals_from_json(row.body["totals"])
-
-    def spent(self, pair: Pair, delta: float) -> float:
-        """All blocks so far at `delta`, had they been fixed beforehand."""
-        check_delta(delta)
-        rows = list(self._store.rows("kind = 'block'"))
-        if pair in self.unproven or any(row.body["noise"] != "os" for row in rows):
-            return math.inf
-        if len(rows) == 1:
-            # A single block was priced whole, and the tightest accountant's figure holds.
-            stored = rows[0].body["epsilon"].get(str(pair), {}).get(str(delta))
-            if stored is not None:
-                return float(stored.get("certified", math.inf))
-        return price(self.events(), pair).rdp(delta)
-
-    def events(self) -> list[Line]:
-        """Everything that was charged so far; nothing of it is finite where noise is repeatable."""
-        return lines_of(self._store.rows("kind = 'block'"))
-
-    def standing(self) -> list[Spent]:
-        """Every budget and what it has seen."""
-        totals = self.totals()
-        return [
-            Spent(
-                b, self.spent(b.pair, b.delta), share_spent(totals.get(b.pair, renyi.INFINITE), b)
-            )
-            for b in self.budgets()
-        ]
 
     # -- reserve, draw, commit --------------------------------------------------------------
 
@@ -394,15 +286,3 @@ class Ledger:
         """Store the noisy answers and close the draw, in one transaction (L2)."""
         with self._change():
             draws.commit(self._store, block, draw, answers, answered, key)
-
-    def reserved(self, recipe_hash: str, noise: str) -> tuple[int, dict[str, Wish]] | None:
-        """The newest block under this recipe and its wishes, to go on with."""
-        for row in reversed(list(self._store.rows("kind = 'block'"))):
-            if row.body["recipe"] == recipe_hash and row.body["noise"] == noise:
-                return row.seq, wishes_from_json(row.body["wishes"])
-        return None
-
-    def drawn(self, block: int, place: int) -> int:
-        """How many answers of a wish were begun, lost ones included."""
-        last = self._store.last("block = ? AND kind = 'draw'", (block,))
-        return int(last.body["drawn"].get(str(place), 0)) if last else 0

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from stillroom.errors import DoesNotVerify
+from stillroom.gate.ledger.chain import Head
 from stillroom.gate.ledger.register import Register
-from stillroom.gate.ledger.store import Head, Store
+from stillroom.gate.ledger.store import Store
 
 
+@dataclass(eq=False, repr=False)
 class NewestCopy:
     """Changes of one copy of a ledger, each compared with what was seen of the ledger before.
 
@@ -24,10 +27,11 @@ class NewestCopy:
         known: the register, for ledgers that it keeps.
     """
 
-    def __init__(self, store: Store, ledger: str, known: Register | None) -> None:
-        self._store = store
-        self._ledger = ledger
-        self._known = known
+    _store: Store
+    _ledger: str
+    _known: Register | None
+
+    def __post_init__(self) -> None:
         self._seen: Head | None = None
         self._keep: Callable[[Head], None] = lambda head: None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from stillroom.errors import BadInput
-from stillroom.gate.ledger.store import Row
+from stillroom.gate.ledger.chain import Row
 from stillroom.vocabulary import Budget, Pair, Relation, Unit
 
 KINDS = ("open", "unit", "budget", "unset")

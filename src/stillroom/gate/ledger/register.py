@@ -16,15 +16,15 @@ from pathlib import Path
 
 from stillroom.data.store import home
 from stillroom.errors import BadInput, DoesNotVerify, WrongData
+from stillroom.gate.ledger.chain import Head
+from stillroom.gate.ledger.database import connect
 from stillroom.gate.ledger.members import fingerprints, key_for_new, read_key
-from stillroom.gate.ledger.store import Head
 from stillroom.vocabulary import Identities
 
 _SCHEMA = (
     "CREATE TABLE ledgers (id TEXT PRIMARY KEY, path TEXT, seq INTEGER, hash TEXT)",
     "CREATE TABLE members (hmac BLOB, ledger TEXT, PRIMARY KEY (hmac, ledger))",
 )
-_WAIT_SECONDS = 120.0
 
 
 class Register:
@@ -82,19 +82,14 @@ class Register:
         if make:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
-        return sqlite3.connect(
-            f"{self._file.resolve().as_uri()}?mode=rw",
-            uri=True,
-            isolation_level=None,
-            timeout=_WAIT_SECONDS,
-        )
+        return connect(self._file, "mode=rw")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._explained(), closing(self._connect(make=True)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
-            if not _has_tables(connection):
+            if not _any_row(connection, "sqlite_master"):
                 if self._has_key():
                     raise self._damaged("it is empty, and was not")
                 for statement in _SCHEMA:
@@ -117,7 +112,7 @@ class Register:
             yield None
             return
         with self._explained(), closing(self._connect()) as connection:
-            empty = not _has_tables(connection)
+            empty = not _any_row(connection, "sqlite_master")
             if empty and had_key:
                 raise self._damaged("it is empty, and was not")
             yield None if empty else connection
@@ -142,7 +137,7 @@ class Register:
             WrongData: some of the records belong to another ledger.
         """
         with self._transaction() as connection:
-            new = not _has_members(connection)
+            new = not _any_row(connection, "members")
             # A new key would not recognise the records that were entered under the old one.
             key = key_for_new(self._key_file) if new else read_key(self._key_file)
             prints = fingerprints(key, whose.ids, whose.persons)
@@ -172,7 +167,7 @@ class Register:
     def holds(self, ids: Iterable[str]) -> bool:
         """Whether at least one of these records belongs to a known ledger; changes nothing."""
         with self._reading() as connection:
-            if connection is None or not _has_members(connection):
+            if connection is None or not _any_row(connection, "members"):
                 return False
             return any(
                 connection.execute("SELECT 1 FROM members WHERE hmac = ?", (print_,)).fetchone()
@@ -199,9 +194,5 @@ class Register:
         return Head(*row) if row and row[0] else None
 
 
-def _has_tables(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
-
-
-def _has_members(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM members LIMIT 1").fetchone() is not None
+def _any_row(connection: sqlite3.Connection, table: str) -> bool:
+    return connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None

@@ -6,12 +6,11 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from stillroom.data.store import load_parts
-from stillroom.documents import count, file_content, json_object
+from stillroom.documents import count
 from stillroom.errors import BadInput, DoesNotVerify, NumericalDoubt, UnsupportedEvent, WrongData
 from stillroom.gate import renyi
 from stillroom.gate.accounting import price
@@ -19,16 +18,14 @@ from stillroom.gate.events import lines_from_json
 from stillroom.gate.ledger import members
 from stillroom.gate.ledger.blocks import ALL_PAIRS, lines_of, wishes_from_json
 from stillroom.gate.ledger.budget import fits, totals_from_json
+from stillroom.gate.ledger.chain import Head, Row, broken
 from stillroom.gate.ledger.creation import GIVEN
+from stillroom.gate.ledger.exports import read_export, rows_of_export
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.ledger.newest import rolled_back
 from stillroom.gate.ledger.promises import Promises
-from stillroom.gate.ledger.store import Head, Row, broken, canonical, check_links
 from stillroom.vocabulary import CHANGED_RECORD, RECORD, Budget, Guarantee, Pair
 
-EXPORT_FORMAT = "stillroom ledger export"
-EXPORT_VERSION = 2
-LARGEST_EXPORT = 1 << 27
 _MOST_DELTAS = 16
 """Deltas that a block states its price at; each takes a moment."""
 _CLOSE = 1e-9
@@ -37,48 +34,6 @@ _ODD = (
     *(MemoryError, RecursionError, TypeError, ValueError),
 )
 """What reading a malformed row can end in."""
-
-
-def export(ledger: Ledger) -> dict[str, Any]:
-    """Every row as JSON, without fingerprints and answers: enough to check and to re-price."""
-    return {
-        "format": EXPORT_FORMAT,
-        "version": EXPORT_VERSION,
-        "rows": [asdict(row) for row in ledger.store.rows()],
-    }
-
-
-def rows_of_export(document: Mapping[str, Any], where: str) -> list[Row]:
-    """The rows of an export, their chain checked.
-
-    Raises:
-        DoesNotVerify: it is not an export, or a row was changed.
-    """
-    known = (document.get("format"), document.get("version")) == (EXPORT_FORMAT, EXPORT_VERSION)
-    try:
-        rows = [_row(row) for row in document["rows"]] if known else []
-    except (LookupError, TypeError, ValueError):
-        rows = []
-    if not rows or rows[0].kind != "open":
-        raise DoesNotVerify(
-            "the file is not a ledger export of a known version",
-            where=where,
-            why="its rows cannot be read with certainty",
-            remedy="make it again with `stillroom ledger export`",
-        )
-    check_links(((r.seq, r.at, r.kind, r.block, canonical(r.body), r.hash) for r in rows), where)
-    return rows
-
-
-def _row(told: Mapping[str, Any]) -> Row:
-    row = Row(**told)
-    texts = all(isinstance(text, str) for text in (row.at, row.kind, row.hash))
-    if not texts or not isinstance(row.body, dict):
-        raise ValueError("not a row")
-    count(row.seq, 1)
-    if row.block is not None:
-        count(row.block, 1)
-    return row
 
 
 def verify(ledger: Ledger) -> None:
@@ -242,7 +197,7 @@ def check(path: Path, *, head: str | None = None, data: str | None = None) -> di
         WrongData: the data belong to another ledger.
     """
     known = Head.parse(head) if head is not None else None
-    exported = _read_export(path)
+    exported = read_export(path)
     if exported is not None:
         rows = rows_of_export(exported, str(path))
         verify_rows(rows, str(path))
@@ -272,21 +227,6 @@ def check(path: Path, *, head: str | None = None, data: str | None = None) -> di
 
 def _all_ids(data: str) -> list[str]:
     return [identity for part in load_parts(data).values() for identity in part.ids]
-
-
-def _read_export(path: Path) -> dict[str, Any] | None:
-    """The JSON document at `path`; None where the file is no JSON."""
-    if not path.is_file():
-        return None
-    try:
-        with path.open("rb") as file:
-            if file.read(1) != b"{":
-                return None
-        return json_object(file_content(path, LARGEST_EXPORT))
-    except OSError:
-        return None
-    except ValueError:
-        return {}
 
 
 def _report(rows: Sequence[Row]) -> dict[str, Any]:

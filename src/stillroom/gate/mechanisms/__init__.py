@@ -5,8 +5,8 @@ from dataclasses import fields
 from typing import Any
 
 from stillroom.errors import BadInput, UnsupportedEvent
-from stillroom.gate.mechanisms.answers import GaussianAnswers
 from stillroom.gate.mechanisms.base import Mechanism
+from stillroom.gate.mechanisms.gaussian_answers import GaussianAnswers
 from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
 from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
 from stillroom.gate.mechanisms.unprotected import Unprotected
