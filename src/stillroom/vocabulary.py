@@ -221,7 +221,7 @@ class Bounded:
     Assumes: the maker has proven `sensitivity`; the gate checks what can be checked.
 
     Args:
-        value: integers, one row an answer.
+        value: integers, one row per answer.
         sensitivity: how far one unit can move one row.
         sample: the secret sample the value was computed on, if any.
 

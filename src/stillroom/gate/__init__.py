@@ -2,21 +2,13 @@
 
 from stillroom.gate.gate import Gate
 from stillroom.gate.ledger import Head, Ledger, Purpose
-from stillroom.gate.mechanisms import (
-    UNANSWERED,
-    ConfidentVotes,
-    GaussianAnswers,
-    GaussianSum,
-    LaplaceCounts,
-    Mechanism,
-    NoisyArgmax,
-    NoisyCounts,
-    NoisyVotes,
-    RandomisedResponse,
-    Unprotected,
-    mechanism_from_json,
-)
-from stillroom.gate.mechanisms.base import check_count
+from stillroom.gate.mechanisms import mechanism_from_json
+from stillroom.gate.mechanisms.base import Mechanism, check_count
+from stillroom.gate.mechanisms.gaussian_answers import GaussianAnswers
+from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
+from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
+from stillroom.gate.mechanisms.unprotected import Unprotected
+from stillroom.gate.mechanisms.votes import UNANSWERED, ConfidentVotes, NoisyArgmax, NoisyVotes
 from stillroom.gate.passage import Passage
 from stillroom.vocabulary import Budget
 

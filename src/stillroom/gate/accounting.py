@@ -29,7 +29,7 @@ DELTAS = (1e-5, 1e-6, 1e-8, 1e-10)
 """The deltas on every certificate (E5)."""
 
 ROUNDING_SLACK = 2e-33
-"""E3: what that rounding adds to epsilon a coordinate; 4 exp(-8 pi^2) is below 3e-34."""
+"""E3: what that rounding adds to epsilon per coordinate; 4 exp(-8 pi^2) is below 3e-34."""
 
 ROUNDING = 1e-9
 """How far, as a share, two processors may differ in a Renyi figure: some hundred roundings."""

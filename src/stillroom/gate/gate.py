@@ -10,7 +10,7 @@ from stillroom.gate.entropy import Entropy, source_of
 from stillroom.gate.ledger import members
 from stillroom.gate.ledger.blocks import Wish, name_of
 from stillroom.gate.ledger.ledger import Ledger
-from stillroom.gate.mechanisms import Mechanism
+from stillroom.gate.mechanisms.base import Mechanism
 from stillroom.gate.passage import Passage
 from stillroom.vocabulary import Sealed
 
@@ -32,8 +32,8 @@ class Gate:
 
     >>> import tempfile
     >>> from stillroom.data import Split, digits
-    >>> from stillroom.gate import Budget, Ledger, NoisyArgmax
     >>> from stillroom.engine import Engine
+    >>> from stillroom.gate import Budget, Ledger, NoisyArgmax
     >>> from stillroom.private import Ensemble, EnsemblePlan
     >>> split = Split.by_fraction(digits(), key="tour", public="1/10", test="1/10")
     >>> plan = EnsemblePlan(count=40, key="tour", shard_cap=60)

@@ -7,6 +7,7 @@ that compose it are not exact, and what they may hide is handed back as delta.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -41,8 +42,8 @@ FOURIER_ERROR = 2.0**-48
 
 Raising a transform to the n-th power multiplies its phase, and the rounding of the phase, by n: a
 few times n pi 2^-53 over the frequencies that matter. The largest loss measured, over 230 settings,
-is 2^-53.4 a composition (tests/privacy/test_fourier_error.py). Without the allowance epsilon is too
-small by 0.001 to 0.03, depending on the processor, at delta 1e-12 after 20,000 compositions.
+is 2^-53.4 per composition (tests/privacy/test_fourier_error.py). Without the allowance epsilon is
+too small by 0.001 to 0.03, depending on the processor, at delta 1e-12 after 20,000 compositions.
 """
 
 
@@ -83,13 +84,14 @@ class Composer:
         self._transforms = 0
         self._folded_gaussian = Fraction(0)
 
-    def _afford(self, count: int, reach: float = 0.0) -> None:
-        """Refuse a part that is composed `count` times and has losses up to `reach`."""
+    def _add(
+        self, part_of: Callable[..., Any], *law: Any, count: int, reach: float = 0.0, **more: Any
+    ) -> None:
+        """Compose `count` parts with losses up to `reach`, if that is affordable."""
         self._points += (2 * self._rough + reach) / self._interval
         if self._transforms + count > MOST_COMPOSITIONS or self._points > MOST_POINTS:
             raise Unaffordable
-
-    def _add(self, part: Any, count: int) -> None:
+        part = part_of(*law, value_discretization_interval=self._interval, **more)
         self._parts.append(part.self_compose(count) if count > 1 else part)
         self._transforms += count
 
@@ -102,15 +104,8 @@ class Composer:
         if sigma_squared > LARGEST_DISCRETE_SIGMA**2:
             self.gaussian(sigma_squared - 4, distance_squared, count)
         elif distance_squared > 0:
-            moves = math.ceil(distance_squared) * count
-            self._afford(moves)
-            part = pld.from_discrete_gaussian_mechanism(
-                root_down(sigma_squared),
-                1,
-                value_discretization_interval=self._interval,
-                use_connect_dots=True,
-            )
-            self._add(part, moves)
+            law, moves = pld.from_discrete_gaussian_mechanism, math.ceil(distance_squared) * count
+            self._add(law, root_down(sigma_squared), 1, count=moves, use_connect_dots=True)
 
     def sampled(self, rate: float, multiplier: float, relation: Relation, count: int) -> None:
         """The native pairs of dp_accounting: a folded sensitivity would be wrong here (E4)."""
@@ -122,53 +117,32 @@ class Composer:
             else NeighboringRelation.ADD_OR_REMOVE_ONE
         )
         # Sampling hides a large loss in the mean, and the grid must hold it all the same.
-        self._afford(count, max(0.0, (0.5 / multiplier + _TAIL) / multiplier + math.log(rate)))
-        part = pld.from_gaussian_mechanism(
-            multiplier,
-            value_discretization_interval=self._interval,
-            sampling_prob=rate,
-            neighboring_relation=native,
-        )
-        self._add(part, count)
+        reach = max(0.0, (0.5 / multiplier + _TAIL) / multiplier + math.log(rate))
+        sampled = {"sampling_prob": rate, "neighboring_relation": native}
+        self._add(pld.from_gaussian_mechanism, multiplier, count=count, reach=reach, **sampled)
 
     def laplace(self, scale: Fraction, coordinates: int, distance: Fraction, count: int) -> None:
         """The exact law where one coordinate moves; any pure mechanism otherwise."""
         if distance == 0:
             return
-        self._afford(count)
         if distance <= 1 or (coordinates == 1 and distance <= LARGEST_MOVE):
-            part = pld.from_discrete_laplace_mechanism(
-                up(1 / scale),
-                math.ceil(distance),
-                value_discretization_interval=self._interval,
-                use_connect_dots=True,
-            )
+            law = (up(1 / scale), math.ceil(distance))
+            self._add(pld.from_discrete_laplace_mechanism, *law, count=count, use_connect_dots=True)
         else:
             loss = common.DifferentialPrivacyParameters(up(distance / scale), 0)
-            part = pld.from_privacy_parameters(loss, value_discretization_interval=self._interval)
-        self._add(part, count)
+            self._add(pld.from_privacy_parameters, loss, count=count)
 
     def response(self, noise: float, classes: int, count: int) -> None:
         """k-ary randomised response."""
-        if count == 0:
-            return
-        self._afford(count)
-        part = pld.from_randomized_response(
-            noise,
-            classes,
-            value_discretization_interval=self._interval,
-            neighboring_relation=NeighboringRelation.REPLACE_ONE,
-        )
-        self._add(part, count)
+        if count:
+            native = NeighboringRelation.REPLACE_ONE
+            law = (noise, classes)
+            self._add(pld.from_randomized_response, *law, count=count, neighboring_relation=native)
 
     def composed(self) -> Composed:
         """Everything so far, composed."""
         if self._folded_gaussian:
-            self._afford(1)
-            part = pld.from_gaussian_mechanism(
-                root_down(1 / self._folded_gaussian), value_discretization_interval=self._interval
-            )
-            self._add(part, 1)
+            self._add(pld.from_gaussian_mechanism, root_down(1 / self._folded_gaussian), count=1)
         whole = pld.identity(value_discretization_interval=self._interval)
         for part in self._parts:
             whole = whole.compose(part)

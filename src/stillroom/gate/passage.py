@@ -15,7 +15,7 @@ from stillroom.gate.ledger import draws
 from stillroom.gate.ledger.chain import canonical
 from stillroom.gate.ledger.draws import Stored
 from stillroom.gate.ledger.ledger import Ledger
-from stillroom.gate.mechanisms import Mechanism
+from stillroom.gate.mechanisms.base import Mechanism
 from stillroom.gate.sampling import coins
 from stillroom.vocabulary import Bounded, Integers, Receipt, Sanitised, SecretSample
 

@@ -1,6 +1,6 @@
 """Renyi losses on one fixed grid of integer orders, and their conversion to epsilon.
 
-Curves add up, so the ledger can keep one a block without re-pricing anything (L3).
+Curves add up, so the ledger can keep one per block without re-pricing anything (L3).
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from stillroom.gate.accounting import DELTAS, Price, pairs_of, price
 from stillroom.gate.events import REPEATABLE, Line, lines_from_json, lines_to_json
 from stillroom.gate.ledger.budget import Totals, fits, share_spent, totals_to_json
 from stillroom.gate.ledger.chain import Row
-from stillroom.gate.mechanisms import Mechanism, mechanism_from_json
+from stillroom.gate.mechanisms import mechanism_from_json
+from stillroom.gate.mechanisms.base import Mechanism
 from stillroom.vocabulary import Budget, Guarantee, Pair, Relation, Unit
 
 ALL_PAIRS = tuple(Pair(unit, relation) for unit in Unit for relation in Relation)

@@ -1,4 +1,4 @@
-"""One module a mechanism: description, event, sampler, law where finite, claim with theorem."""
+"""One module per mechanism: description, event, sampler, law where finite, claim with theorem."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -10,23 +10,8 @@ from stillroom.gate.mechanisms.gaussian_answers import GaussianAnswers
 from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
 from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
 from stillroom.gate.mechanisms.unprotected import Unprotected
-from stillroom.gate.mechanisms.votes import UNANSWERED, ConfidentVotes, NoisyArgmax, NoisyVotes
+from stillroom.gate.mechanisms.votes import ConfidentVotes, NoisyArgmax, NoisyVotes
 from stillroom.vocabulary import Unit
-
-__all__ = [
-    "UNANSWERED",
-    "ConfidentVotes",
-    "GaussianAnswers",
-    "GaussianSum",
-    "LaplaceCounts",
-    "Mechanism",
-    "NoisyArgmax",
-    "NoisyCounts",
-    "NoisyVotes",
-    "RandomisedResponse",
-    "Unprotected",
-    "mechanism_from_json",
-]
 
 _BY_NAME: dict[str, type[Mechanism]] = {
     kind.name: kind

@@ -35,9 +35,9 @@ class Mechanism(ABC):
         """The sensitivity that is paid for; a Bounded that may move further is refused."""
 
     @property
-    @abstractmethod
     def coordinates(self) -> int:
-        """Numbers in one row of the value."""
+        """Numbers in one row of the value: the field `width`, where a mechanism has one."""
+        return int(vars(self)["width"])
 
     @abstractmethod
     def lines(self, count: int) -> list[Line]:

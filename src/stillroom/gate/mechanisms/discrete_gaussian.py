@@ -167,10 +167,6 @@ class GaussianVectors(Mechanism):
         check = check_sigma if unit_steps else check_fine_sigma
         object.__setattr__(self, "sigma", check(self.sigma))
 
-    @property
-    def coordinates(self) -> int:
-        return self.width
-
     def lines(self, count: int) -> list[Line]:
         return [(GaussianEvent(self.sigma * self.sigma, self.width, self.sensitivity), count)]
 

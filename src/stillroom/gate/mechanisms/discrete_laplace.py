@@ -20,7 +20,7 @@ _BASE = 256
 
 @lru_cache(maxsize=8)
 def _digit_tables(scale: Fraction) -> tuple[Table, ...]:
-    """A table a base-256 digit: the digits of a geometric number are independent.
+    """A table per base-256 digit: the digits of a geometric number are independent.
 
     exp(-(a + 256 b) / s) = exp(-a / s) exp(-256 b / s); only the highest digit is unbounded.
     """

@@ -21,10 +21,10 @@ from stillroom.vocabulary import Norm, Sensitivity, Unit
 
 @dataclass(frozen=True)
 class GaussianAnswers(GaussianVectors):
-    """Sums of the teachers' integer vectors with Gaussian noise, one row a question.
+    """Sums of the teachers' integer vectors with Gaussian noise, one row per question.
 
     Guarantee: one record (or person, or entity) for every pair of `unit`; price in the module.
-    Assumes: one vector a teacher, from a set of that diameter; teachers on disjoint shards.
+    Assumes: one vector per teacher, from a set of that diameter; teachers on disjoint shards.
 
     Args:
         sigma: noise in grid units, above 2 (E3).

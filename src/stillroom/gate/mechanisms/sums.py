@@ -79,10 +79,6 @@ class LaplaceCounts(Mechanism):
             )
 
     @property
-    def coordinates(self) -> int:
-        return self.width
-
-    @property
     def sensitivity(self) -> Sensitivity:
         # A changed unit leaves its old counts and joins new ones.
         times = {Relation.ADD_OR_REMOVE: 1, Relation.CHANGE: 2}

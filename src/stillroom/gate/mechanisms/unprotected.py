@@ -47,10 +47,6 @@ class Unprotected(Mechanism):
             )
 
     @property
-    def coordinates(self) -> int:
-        return self.width
-
-    @property
     def sensitivity(self) -> Sensitivity:
         # Nothing is proven for any pair, so nothing more has to be proven of what passes.
         return Sensitivity(Norm.L2_SQUARED, {})

@@ -55,7 +55,7 @@ class _Votes(Mechanism):
             raise BadInput(
                 f"the counts are not the votes of {self.teachers} teachers",
                 why="each teacher has one vote; more would move the histogram further than paid",
-                remedy="count one vote a teacher and question",
+                remedy="count one vote per teacher and question",
             )
 
     def _noisy(self, entropy: Entropy, value: Integers) -> Integers:
@@ -70,7 +70,7 @@ class NoisyVotes(_Votes):
     """The whole noisy histogram of votes (GNMAX before the argmax).
 
     Guarantee: one record (or person, or entity) for every pair of `unit`; price in the module.
-    Assumes: one vote a teacher, teachers on disjoint shards.
+    Assumes: one vote per teacher, teachers on disjoint shards.
 
     >>> NoisyVotes(teachers=250, classes=10, sigma=40).lines(2000)[0][1]
     2000
