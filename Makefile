@@ -8,11 +8,11 @@ export OMP_NUM_THREADS := 1
 export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: help demo test test-slow lint data docs clean
-.PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona
+.PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-in-memory
 
 help:
 	@echo "make demo | test | test-slow | lint | data | docs | clean"
-	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona"
+	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-in-memory"
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -39,7 +39,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona
+bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-in-memory
 
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
@@ -62,6 +62,10 @@ bench-rona: $(BACKBONE_READY)
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/rona.py
 	$(BIN)/python benchmarks/rona_figures.py
+
+# Hundreds of runs in one process, as an audit makes them.
+bench-in-memory: $(READY)
+	$(BIN)/python benchmarks/in_memory.py
 
 data: $(READY)
 	$(BIN)/stillroom data import mnist

@@ -92,7 +92,7 @@ def plan(
     """Price or calibrate noisy votes; whichever of queries, sigma, epsilon is missing is found.
 
     Guarantee: one record (or one whole teacher) on disjoint shards; nothing is spent by planning.
-    Assumes: each teacher has one vote a query.
+    Assumes: each teacher has one vote per query.
 
     Args:
         teachers: how many; only the label accuracy needs it.

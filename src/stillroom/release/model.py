@@ -28,7 +28,7 @@ class ReleasedModel(Protocol):
 
     @property
     def outputs(self) -> int:
-        """How many scores a record gets."""
+        """How many scores per record."""
 
     @property
     def about(self) -> str:
@@ -87,7 +87,7 @@ class LinearModel:
 
     @property
     def outputs(self) -> int:
-        """How many scores a record gets."""
+        """How many scores per record."""
         return len(self.weights)
 
     @property

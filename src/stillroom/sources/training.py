@@ -142,7 +142,8 @@ def train_linear(
     and a step that was lost stays lost (L2).
 
     Guarantee: one record, added, removed or changed, at the price of the gate's block.
-    Assumes: `records` has the features the weights will be used with.
+    Assumes: `records` has the features the weights will be used with; the gate's answers were not
+    walked through before, so a continued run opens its block again.
 
     Args:
         gate: an open gate for `plan.mechanism(...)`.
