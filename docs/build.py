@@ -457,7 +457,7 @@ def _draw_prices(panel: Any) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.set(xlim=(0, 5100), ylim=(0, None))
-    axes.set_xlabel("answers (noisy votes, one vote a teacher)")
+    axes.set_xlabel("answers (noisy votes, one vote per teacher)")
     axes.set_ylabel("epsilon at delta 1e-5, one record")
     axes.grid(color="#e5e5e5")
     axes.legend(frameon=False, loc="upper left")
