@@ -29,7 +29,7 @@ RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.jsonl"))
 RECIPES = sorted(
     [*(ROOT / "examples").glob("*.toml"), *(ROOT / "benchmarks" / "recipes").glob("*.toml")]
 )
-LEAST = '[data]\nsource = "digits"\npublic_size = 1440\n[privacy]\nepsilon = 2'
+LEAST = '[data]\nsource = "digits"\ndeclared_size = 1440\n[privacy]\nepsilon = 2'
 TEXTS = [
     *PAGES,
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
@@ -106,38 +106,57 @@ def test_no_line_names_a_host_or_a_machine_path(page):
         assert found is None, f"{name_of(page)}:{number}: {found and found[0]}"
 
 
-def test_every_key_of_a_recipe_is_in_its_table():
-    from stillroom.methods.recipe import explain, parse
+def key_tables(page):
+    """The keys with their defaults, of all tables of keys on a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    tables = re.findall(r"^\| key \| default \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.M)
+    rows = [row for table in tables for row in table.splitlines()]
+    found = [re.match(r"\| `([\w.]+)` \| ([^|]+) \|", row).groups() for row in rows]
+    assert len(dict(found)) == len(found), "a key stands twice"
+    return dict(found)
 
-    text = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", text, re.M))
+
+def keys_of(*recipes):
+    """Every key that `recipe explain` shows for some recipes, as a table writes its default."""
+    from stillroom.methods.registry import parse
+    from stillroom.recipe.reading import explain
+
     in_toml = {"False": "false", "True": "true"}
-    known = {
-        key: f"`{in_toml.get(value, value)}`" if whence == "default" else "must be given"
-        for key, value, whence, _ in explain(parse(LEAST))
+    lines = [line for text in recipes for line in explain(parse(text))]
+    known = {key: "must be given" for key, _, whence, _ in lines if whence == "given"}
+    # A section that one of the recipes leaves out is none by default.
+    defaults = {key: value for key, value, whence, _ in lines if whence == "default"}
+    written = {
+        key: "none" if value == "None" else f"`{in_toml.get(value, value)}`"
+        for key, value in defaults.items()
     }
-    # The parts that are left out by default are in the table with the keys they would have.
-    rona = LEAST.replace("[data]", 'method = "rona"\n[data]\npublic = "1/2"') + "\n[rona]\n"
-    plain = f'mode = "as-published"\n{rona}source = "plain"\n[published]'
-    wholes = {
-        "sketch.": LEAST + '\n[sketch]\nmu = "1/10"',
-        "student.": LEAST + '\n[sketch]\nmu = "1/10"\n[student]',
-        "rona.": rona,
-        "teachers.": rona + 'source = "ensemble"\n[teachers]\nshard_cap = 100',
-        "published.": plain,
-    }
-    known |= {
-        key: f"`{in_toml.get(value, value)}`" if whence == "default" else "must be given"
-        for part, whole in wholes.items()
-        for key, value, whence, _ in explain(parse(whole))
-        if key.startswith(part)
-    }
-    assert rows == {key: "none" if value == "`None`" else value for key, value in known.items()}
+    return known | written
+
+
+STUDENT = LEAST + '\n[sketch]\nmu = "1/10"\n[student]'
+RONA_LEAST = LEAST.replace("[data]", '[data]\npublic = "1/2"')
+
+
+def test_every_key_of_a_recipe_is_in_its_table():
+    assert key_tables("release.md") == keys_of(LEAST, STUDENT)
+
+
+def test_every_key_of_rona_is_in_its_table():
+    rona = [
+        'method = "rona"\n' + RONA_LEAST,
+        'method = "rona"\nsource = "ensemble"\n' + RONA_LEAST + "\n[teachers]\nshard_cap = 100",
+        'method = "rona"\nsource = "plain"\nmode = "as-published"\n'
+        + RONA_LEAST
+        + "\n[plain]\n[published]",
+    ]
+    known = keys_of(*rona) | {"data.public": "`0`"}  # which must be given, and more than that
+    shared = keys_of(LEAST, STUDENT)
+    assert key_tables("rona.md") == {key: at for key, at in known.items() if key not in shared}
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=name_of)
 def test_recipes_of_the_repository_can_be_read(path):
-    from stillroom.methods.recipe import read
+    from stillroom.methods.registry import read
 
     assert read(path)[0].privacy.epsilon > 0
 
@@ -151,11 +170,11 @@ PRICED = [
 
 @pytest.mark.parametrize("path", PRICED, ids=name_of)
 def test_recipes_of_the_repository_fit(path):
-    from stillroom.methods.costs import cost_of
-    from stillroom.methods.recipe import read
+    from stillroom.methods.registry import read
+    from stillroom.pipeline.pricing import price
 
     recipe, _ = read(path)
-    wanted, cost = recipe.privacy.epsilon, cost_of(recipe, classes=10)
+    wanted, cost = recipe.privacy.epsilon, price(recipe)
     if recipe.mode == "certified":
         assert 0.9 * wanted < cost.epsilon <= wanted
     else:
@@ -166,23 +185,23 @@ def test_recipes_of_the_repository_fit(path):
 
 
 def claimed(recipe):
-    from stillroom.methods.rona.plans import public_records, published_of
-
     from stillroom.methods.rona.claims import claimed_epsilon
+    from stillroom.pipeline.pricing import nominal_facts
 
-    plan = published_of(recipe)
-    calls = plan.claimed_calls(public_records(recipe))
-    return claimed_epsilon(calls, float(plan.sigma), recipe.privacy.delta)
+    plan = recipe.published_plan
+    calls = plan.claimed_calls(nominal_facts(recipe).public_records)
+    return claimed_epsilon(calls, float(plan.published.sigma), recipe.privacy.delta)
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
 def test_pieces_of_recipes_are_known_keys(page):
-    from stillroom.methods.recipe import Recipe
+    from stillroom.methods.registry import method_named
 
     for part in build.parts(page.read_text(encoding="utf-8")):
         if part.kind == "toml":
             piece = tomllib.loads("\n".join(part.lines))
-            Recipe.model_validate(tomllib.loads(LEAST) | piece)
+            whole = tomllib.loads(LEAST) | piece
+            method_named(whole.get("method", "direct")).recipe.model_validate(whole)
 
 
 @pytest.mark.slow
