@@ -36,10 +36,8 @@ def test_what_is_not_public_is_sealed(test_is_public: bool) -> None:
 
 def test_ids_are_there_for_the_gate() -> None:
     split = visits()
-    assert split.sealed(False).sensitive.sealed_ids() == (
-        split.sensitive.ids,
-        split.sensitive.persons,
-    )
+    known = split.sealed(False).sensitive.sealed_ids()
+    assert (known.ids, known.persons) == (split.sensitive.ids, split.sensitive.persons)
 
 
 def test_nothing_in_the_repr_tells_of_a_record() -> None:

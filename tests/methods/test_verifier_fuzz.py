@@ -14,8 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stillroom.methods.road import release
-from stillroom.methods.verify import new_card, verify
 
 from features.enlarged import pictures
 from methods.forging import forge, mutations, pattern, rehash
@@ -23,7 +21,9 @@ from quick_onnx import use_quick_exporter
 from stillroom.errors import DoesNotVerify
 from stillroom.gate import Budget
 from stillroom.gate.accounting import Price
-from stillroom.methods import verify as methods_verify
+from stillroom.pipeline import verify as pipeline_verify
+from stillroom.pipeline.release import release
+from stillroom.pipeline.verify import new_card, verify
 from stillroom.release import certificate as certificates
 from stillroom.release import figures, files, verifier
 from stillroom.release.sections.samples import picture_of
@@ -50,7 +50,7 @@ _DATA = """
 [data]
 source = "digits.npz"
 classes = 3
-public_size = 300
+declared_size = 300
 test_is_public = {public}
 {data}
 [features]
@@ -408,7 +408,7 @@ def believes_totals(patch):
 
 
 def believes_the_recipe_apart(patch):
-    patch.setattr(methods_verify, "_contradictions", lambda bundle: iter(()))
+    patch.setattr(pipeline_verify, "_contradictions", lambda bundle: iter(()))
 
 
 def believes_the_card(patch):

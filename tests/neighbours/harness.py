@@ -163,8 +163,9 @@ def _make_repeatable(patch, tape: Tape) -> None:
     patch.setattr(gate, "source_of", lambda entropy: "os")
     patch.setattr(gate, "Entropy", lambda: SeededEntropy(1))
     patch.setattr(passage, "coins", lambda entropy, rate, size: np.ones(size, dtype=bool))
-    for kind in mechanisms._BY_NAME.values():
-        if "draw" in vars(kind):
+    # Mechanisms that share a sampler have it from a class that has no name of its own.
+    for kind in {part for one in mechanisms._BY_NAME.values() for part in one.__mro__}:
+        if "draw" in vars(kind) and kind is not mechanisms.Mechanism:
             honest = _HONEST.setdefault(kind, kind.draw)
             patch.setattr(
                 kind,

@@ -119,8 +119,8 @@ def true_counts_in_the_sketch(patch):
     """Class sizes that did not come through the gate move the mixture."""
     honest = DrawnSketch.draw
 
-    def counting(self, passages, progress):
-        honest(self, passages, progress)
+    def counting(self, passages):
+        honest(self, passages)
         drawn = self.mixture
         counts = np.bincount(self._records._labels, minlength=len(drawn.centres))
         self.mixture = replace(drawn, centres=drawn.centres * (1.0 + counts[:, None, None] / 100))

@@ -188,7 +188,7 @@ def test_a_run_in_memory_can_be_published(split, tmp_path):
     certificate = publish(made, tmp_path / "out", text=text)
     assert verify_bundle(tmp_path / "out")["drawn"] == 6
     assert certificate["purpose"] == "benchmark"
-    assert certificate["evaluation"]["accuracy"] == made.accuracy
+    assert certificate["sections"]["evaluation"]["accuracy"] == made.accuracy
 
 
 def test_a_sketch_in_memory(split):

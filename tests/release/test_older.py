@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stillroom.methods.verify import new_card, verify
 
 from release.making import remanifest
 from stillroom.cli import run
 from stillroom.errors import BadInput, DoesNotVerify
+from stillroom.pipeline.verify import new_card, verify
 from stillroom.release import verify_bundle
 from stillroom.release.files import digest, to_bytes
 from stillroom.release.predict import predict

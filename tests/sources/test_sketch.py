@@ -13,7 +13,7 @@ from stillroom.data import digits
 from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Budget, Gate, Ledger
 from stillroom.gate.accounting import price
-from stillroom.gate.ledger import verify
+from stillroom.gate.ledger import draws, verify
 from stillroom.private import sketch_records
 from stillroom.recipe.common import FeaturesSection
 from stillroom.sources import sketch as source
@@ -219,8 +219,11 @@ def test_digits_through_the_gate(data, tmp_path):
 
 def answers_of(passage):
     """What a passage has said so far, as the ledger keeps it."""
-    ledger = passage._ledger
-    return [ledger.answers(one.draw) for one in ledger.committed(passage.block, passage._place)]
+    store = passage._ledger.store
+    return [
+        draws.answers(store, one.draw)
+        for one in draws.committed(store, passage.block, passage._place)
+    ]
 
 
 def test_a_lost_answer_is_not_drawn_again(data):

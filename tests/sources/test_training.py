@@ -14,7 +14,7 @@ from stillroom.features import edges
 from stillroom.gate import Budget, Gate, Ledger
 from stillroom.gate.accounting import price
 from stillroom.gate.calibration import smallest_sigma
-from stillroom.gate.ledger import verify
+from stillroom.gate.ledger import draws, verify
 from stillroom.methods.registry import parse
 from stillroom.private import LinearRecords
 from stillroom.public import Descent
@@ -52,7 +52,7 @@ def test_digits_at_epsilon_2(split, tmp_path):
     assert kinds == ["draw", "commit"] * 60
     verify(ledger)
     # The block is used up: training again replays it and draws nothing.
-    (way,) = gate.reopen("this run")
+    (way,) = gate.reopen("this run").values()
     assert np.array_equal(train_linear(way, records, plan, SIZE).result(), weights)
     assert len(list(ledger.store.rows("kind = 'draw'"))) == 60
 
@@ -76,12 +76,12 @@ def test_a_cut_off_run_goes_on(split, tmp_path):
     way.poisson()  # a step that is lost
     again = Gate(Ledger.open(ledger.path), ids=split.sensitive.ids)
     assert again.reopen("another run") is None
-    (way,) = again.reopen("this run")
+    (way,) = again.reopen("this run").values()
     assert (way.mechanism, way.left) == (mechanism, 6)
     steps = []
     train_linear(way, records, plan, SIZE, on_step=steps.append)
     assert steps == [7, 8, 9, 10, 11, 12]
-    assert len(ledger.committed(way.block, 0)) == 11
+    assert len(draws.committed(ledger.store, way.block, 0)) == 11
     verify(again.ledger)
 
 

@@ -28,11 +28,11 @@ from stillroom.release import Evaluation
 from stillroom.release.sections.controls import Control
 from stillroom.release.sections.evaluation import accuracy_of, better_than_guessing
 from stillroom.sources import Facts, Party, Places, Progress, PublicSide, Setting
-from stillroom.sources.base import Observed
+from stillroom.sources.base import PUBLIC_RECORDS, Observed
 from stillroom.vocabulary import Bounded, Integers, Sealed, Unit
 
-PERSONS, PUBLIC_RECORDS = "persons", "public records"
-"""Facts about the data that stand on every certificate."""
+PERSONS = "persons"
+"""Whether the records name persons stands on every certificate."""
 LABEL_PLACES = 10**6
 
 
@@ -171,7 +171,7 @@ def run(
             parties=parties,
             blocks={party: next(iter(own.values())).block for party, own in passages.items()},
             facts=facts,
-            observed=observed,
+            observed={name: observed[name] for name in sorted(terms.observed)},
             plan=plan,
             terms=terms,
             result=result,
@@ -194,7 +194,9 @@ def terms_of(recipe: Recipe, observed: Observed, paid: int) -> Terms:
     return replace(
         terms,
         warnings=(*promises, *terms.warnings),
-        observed=terms.observed | {PERSONS, PUBLIC_RECORDS},
+        observed=terms.observed
+        | {PERSONS}
+        | ({PUBLIC_RECORDS} if recipe.data.public_share else set()),
     )
 
 

@@ -7,6 +7,7 @@ it is compared with, and which mechanisms were reserved how often.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -21,7 +22,7 @@ from stillroom.methods.base import Plan, Terms
 from stillroom.methods.registry import method_named, method_names, package_of, parse
 from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
 from stillroom.pipeline.pricing import requests_of
-from stillroom.pipeline.run import PUBLIC_RECORDS, terms_of
+from stillroom.pipeline.run import terms_of
 from stillroom.recipe import Recipe
 from stillroom.release import data_set
 from stillroom.release.card import card_html
@@ -33,6 +34,7 @@ from stillroom.release.sections.evaluation import tables_in
 from stillroom.release.sections.samples import picture_of
 from stillroom.release.verifier import ODD, Opened, certain, open_bundle
 from stillroom.sources import Facts, Request
+from stillroom.sources.base import PUBLIC_RECORDS
 
 LEAST_OF_ASKED = Fraction(1, 2)
 """Noise is found to a thousandth of its scale, so a release costs nearly what was asked for."""
@@ -75,7 +77,11 @@ def _checked(bundle: Opened) -> Opened:
     if bundle.older:
         return bundle
     place, method = bundle.folder / CERTIFICATE, bundle.certificate["method"]
-    if method["name"] not in method_names():
+    with certain(bundle.folder / RECIPE):
+        named = tomllib.loads(bundle.contents[RECIPE].decode("utf-8")).get("method", "direct")
+    if named != method["name"]:
+        raise does_not(place, "certificate.json names another method than recipe.toml")
+    if named not in method_names():
         told = f"not compared: method {method['name']} of {method['package']} {method['version']}"
         return replace(bundle, recipe=f"{told} is not installed here")
     for what in _contradictions(bundle):
@@ -132,6 +138,8 @@ def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> d
     }
     if recipe.data.unit == "person":
         told["facts"]["persons"] = True
+    if type(told["facts"].get(PUBLIC_RECORDS, 0)) is not int:
+        told["facts"][PUBLIC_RECORDS] = "a whole number"
     return told
 
 

@@ -30,6 +30,8 @@ Passages = Mapping[str, Mapping[str, Passage]]
 """Paid passages, by the party's name and the request's."""
 Observed = Mapping[str, bool | int | float | str]
 """What was observed of sanitised things and stands on the certificate, by name."""
+PUBLIC_RECORDS = "public records"
+"""How many there are: observed where a plan rests on it."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ class Setting:
     public: PublicSide
     places: Places
     progress: Progress
-    begin: Callable[[], None]
+    begin: Callable[[], None] = lambda: None
 
     @property
     def engine(self) -> Engine:

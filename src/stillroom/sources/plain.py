@@ -65,7 +65,8 @@ class Plain:
 
     def terms(self, recipe: Recipe, observed: base.Observed, paid: int) -> SourceTerms:
         """What it was, and that each call was recorded."""
-        return SourceTerms(f"network `{_make(recipe)}`", OF_PLAIN, ())
+        about, rests_on = f"network `{_make(recipe)}`", frozenset({base.PUBLIC_RECORDS})
+        return SourceTerms(about, OF_PLAIN, (), observed=rests_on)
 
     def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Train it, on public and sensitive records."""

@@ -9,7 +9,7 @@ from stillroom.methods.rona.claims import claimed_epsilon, headline_of, verdict_
 from stillroom.release.sections.controls import BASE, Control
 from stillroom.release.sections.published import Claim
 from stillroom.sources import SOURCES, Facts
-from stillroom.sources.base import Observed
+from stillroom.sources.base import PUBLIC_RECORDS, Observed
 
 if TYPE_CHECKING:
     from stillroom.methods.rona import RonaRecipe
@@ -70,7 +70,7 @@ def terms_of(recipe: RonaRecipe, observed: Observed, paid: int) -> Terms:
     about = f"network `{recipe.rona.student}`, a student"
     if recipe.source == "plain":
         calls = int(observed[CALLS])
-        total = recipe.published_plan.calls(int(observed["public records"]))
+        total = recipe.published_plan.calls(int(observed[PUBLIC_RECORDS]))
         early = f"The budget ended early: {calls} of {total} calls were paid for and made."
         return Terms(
             about,
@@ -78,7 +78,7 @@ def terms_of(recipe: RonaRecipe, observed: Observed, paid: int) -> Terms:
             (pictures,),
             teacher=f"network `{recipe.teacher_network}`",
             warnings=(early,) if calls < total else (),
-            observed=frozenset({CALLS}),
+            observed=own.observed | {CALLS},
         )
     larger = f"network `{recipe.rona.auxiliary}`"
     return Terms(
