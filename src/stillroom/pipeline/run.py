@@ -194,9 +194,7 @@ def terms_of(recipe: Recipe, observed: Observed, paid: int) -> Terms:
     return replace(
         terms,
         warnings=(*promises, *terms.warnings),
-        observed=terms.observed
-        | {PERSONS}
-        | ({PUBLIC_RECORDS} if recipe.data.public_share else set()),
+        observed=terms.observed | {PERSONS},
     )
 
 
