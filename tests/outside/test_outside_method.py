@@ -24,8 +24,8 @@ def place(tmp_path):
     return tmp_path
 
 
-def environment(place):
-    paths = [str(PACKAGE), os.environ.get("PYTHONPATH", "")]
+def environment(place, package=PACKAGE):
+    paths = [str(package or ""), os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
@@ -33,18 +33,18 @@ def environment(place):
     }
 
 
-def stillroom(place, *words):
+def stillroom(place, *words, package=PACKAGE):
     return subprocess.run(
         [sys.executable, "-c", COMMAND, *words],
         cwd=place,
-        env=environment(place),
+        env=environment(place, package),
         capture_output=True,
         text=True,
     )
 
 
-def said(place, *words):
-    done = stillroom(place, *words)
+def said(place, *words, package=PACKAGE):
+    done = stillroom(place, *words, package=package)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -89,17 +89,18 @@ def test_released_after_a_kill_verified_and_shown(place):
     assert certificate["epsilon"] <= 8
     report = json.loads(said(place, "verify", "out", "--json"))
     assert report["reserved"] == report["drawn"] == 150
+    assert report["method"] == {"name": "labels", "package": "outside-labels", "version": "1.0"}
+    assert report["recipe"] == "comes to what the certificate says"
     assert "labels" in (place / "out" / "card.html").read_text()
+    # A stranger without the package checks all but the recipe, and is told so.
+    report = json.loads(said(place, "verify", "out", "--json", package=None))
+    missing = "method labels of outside-labels 1.0 is not installed here"
+    assert report["recipe"] == f"not compared: {missing}"
     said(place, "card", "out", "-o", "card.html")
     assert (place / "card.html").read_bytes() == (place / "out" / "card.html").read_bytes()
 
 
 def test_without_its_package_the_recipe_is_not_read(place):
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND, "recipe", "explain", "recipe.toml"],
-        cwd=place,
-        capture_output=True,
-        text=True,
-    )
+    done = stillroom(place, "recipe", "explain", "recipe.toml", package=None)
     assert done.returncode == 2
     assert "there is no method 'labels'" in done.stderr
