@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from stillroom.vocabulary import Integers
 
@@ -46,8 +46,7 @@ class Drift:
             return 1.0
         looks = {**self._energies, self._steps: self._energy()}
         least = min(
-            chi2.sf(energy / (steps * sigma**2), len(self._total))
-            for steps, energy in looks.items()
+            chdtrc(len(self._total), energy / (steps * sigma**2)) for steps, energy in looks.items()
         )
         return min(1.0, float(least) * len(looks))
 

@@ -16,7 +16,7 @@ from stillroom.pipeline import run as in_memory
 from stillroom.pipeline.pricing import price
 from stillroom.pipeline.release import load_parts_of, release
 from stillroom.release import verify_bundle
-from stillroom.sources import ensemble as ensemble_source
+from stillroom.sources import ensemble_answers as ensemble_source
 from stillroom.vocabulary import RECORD
 
 RIVALS = {

@@ -21,7 +21,7 @@ from stillroom.pipeline import run as in_memory
 from stillroom.pipeline.release import load_parts_of, release
 from stillroom.private import Ensemble, LinearRecords
 from stillroom.release import verify_bundle
-from stillroom.sources import ensemble as ensemble_source
+from stillroom.sources import ensemble_answers as ensemble_source
 from stillroom.sources import trained_linear
 
 labelled = in_memory._labelled

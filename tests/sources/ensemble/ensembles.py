@@ -10,7 +10,7 @@ from stillroom.engine import Engine
 from stillroom.gate import Gate, Ledger
 from stillroom.gate.accounting import price
 from stillroom.gate.calibration import smallest_sigma
-from stillroom.sources.ensemble import PaidEnsemble
+from stillroom.sources.ensemble_answers import PaidEnsemble
 from stillroom.sources.teachers import HINTS, VOTES, TeachersSection
 from stillroom.vocabulary import RECORD, Receipt, Sanitised
 

@@ -25,7 +25,7 @@ from stillroom.errors import BadInput
 from stillroom.private import Ensemble, Hints
 from stillroom.private.hints import hint_residual
 from stillroom.public.bounds import PublicBound, adaptive_bound
-from stillroom.sources import ensemble as ensemble_source
+from stillroom.sources import ensemble_answers as ensemble_source
 from stillroom.sources.hint_bound import public_bound
 from stillroom.sources.teachers import HINTS
 

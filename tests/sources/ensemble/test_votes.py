@@ -28,7 +28,7 @@ from sources.ensemble.ensembles import (
 from stillroom.errors import BadInput
 from stillroom.gate.ledger import verify
 from stillroom.private import Ensemble
-from stillroom.sources.ensemble import LEAST_PROBABILITY
+from stillroom.sources.ensemble_answers import LEAST_PROBABILITY
 from stillroom.sources.teachers import VOTES
 
 # -- votes ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from stillroom.release.sections.controls import BASE
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Ask, Setting
 from stillroom.sources.base import Passages
-from stillroom.sources.ensemble import PaidEnsemble
+from stillroom.sources.ensemble_answers import PaidEnsemble
 from stillroom.sources.plain import PlainSection
 from stillroom.sources.teachers import VOTES
 from stillroom.sources.trained import TrainedAnswers
