@@ -22,7 +22,14 @@ def test_every_shipped_recipe_has_a_price() -> None:
     assert {str(path.relative_to(ROOT)) for path in found} == set(PRICES)
 
 
-@pytest.mark.parametrize("name", PRICES)
+def _marked(name: str) -> object:
+    """Examples and the recipes whose accuracies are compared; the rest takes half a minute."""
+    compared = ("direct-mnist-1", "direct-fashion-1", "rona-digits69-2")
+    quick = name.startswith("examples/") or Path(name).stem in compared
+    return pytest.param(name, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", map(_marked, PRICES))
 def test_a_recipe_costs_what_it_did(name: str) -> None:
     recipe, _ = read(ROOT / name)
     cost, known = price(recipe), PRICES[name]
