@@ -29,7 +29,7 @@ def _marked(name: str) -> object:
     return pytest.param(name, marks=() if quick else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("name", map(_marked, PRICES))
+@pytest.mark.parametrize("name", [_marked(name) for name in PRICES])
 def test_a_recipe_costs_what_it_did(name: str) -> None:
     recipe, _ = read(ROOT / name)
     cost, known = price(recipe), PRICES[name]

@@ -20,7 +20,7 @@ COMMAND = "import sys; from stillroom.cli import main; sys.argv[0] = 'stillroom'
 
 @pytest.fixture
 def place(tmp_path):
-    (tmp_path / "recipe.toml").write_text(recipe_for("labels", "ensemble"))
+    (tmp_path / "recipe.toml").write_text(recipe_for("labels", "trained"))
     return tmp_path
 
 
@@ -67,11 +67,11 @@ def test_lines():
 def test_explained_and_priced(place):
     told = json.loads(said(place, "recipe", "explain", "recipe.toml", "--json"))
     keys = {line["key"] for line in told}
-    assert {"labels.student", "teachers.votes"} <= keys
+    assert {"labels.student", "training.steps"} <= keys
     assert not any(key.startswith(("rona.", "student.", "published.")) for key in keys)
     priced = json.loads(said(place, "release", "recipe.toml", "-o", "out", "--dry-run", "--json"))
     assert 4 < priced["epsilon"] <= 8
-    assert priced["draws"] == {"gaussian-answers": 150}
+    assert priced["draws"] == {"gaussian-sum": 20}
 
 
 def test_released_after_a_kill_verified_and_shown(place):
@@ -81,14 +81,14 @@ def test_released_after_a_kill_verified_and_shown(place):
     words = ("release", "recipe.toml", "-o", "out")
     with started(COMMAND, *words, cwd=place, env=environment(place)) as process:
         limit = time.monotonic() + 120
-        while rows(place) <= before + 2 and process.poll() is None:  # block, draw, commit
+        while rows(place) <= before + 9 and process.poll() is None:  # in the middle of the steps
             assert time.monotonic() < limit
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     certificate = json.loads(said(place, *words, "--json"))
     assert certificate["epsilon"] <= 8
     report = json.loads(said(place, "verify", "out", "--json"))
-    assert report["reserved"] == report["drawn"] == 150
+    assert report["reserved"] == report["drawn"] == 20
     assert report["method"] == {"name": "labels", "package": "outside-labels", "version": "1.0"}
     assert report["recipe"] == "comes to what the certificate says"
     assert "labels" in (place / "out" / "card.html").read_text()
