@@ -23,7 +23,7 @@ demo: $(READY)
 	@$(BIN)/stillroom demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
 # Ray and dask are large, and only a cluster needs them.
 $(CLUSTER_READY): $(READY)

@@ -54,7 +54,16 @@ def shape(printed):
     return re.sub(r"[\s─]+", " ", re.sub(r"\d+(\.\d+)?%?", "N", without_ids))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+LONG_PAGES = ("rona.md", "private-room.md")
+"""Their releases take more than 20 seconds each."""
+
+
+def marked(page):
+    marks = pytest.mark.slow if page.name in LONG_PAGES else ()
+    return pytest.param(page, marks=marks, id=name_of(page))
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_every_block_runs_and_prints_what_is_documented(page, tmp_path, monkeypatch):
     text = page.read_text(encoding="utf-8")
     if re.search(r"stillroom (release|demo|predict)|import onnxruntime", text):
