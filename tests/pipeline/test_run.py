@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from methods.pictures import SKETCH
-from stillroom.data import Split, digits
+from stillroom.data import Dataset, Split, digits
 from stillroom.errors import BadInput, BudgetExhausted, NotSanitised
 from stillroom.gate import Budget, Ledger
 from stillroom.gate.ledger import verify
@@ -19,6 +19,7 @@ from stillroom.pipeline.release import publish
 from stillroom.pipeline.run import run
 from stillroom.release import verify_bundle
 from stillroom.sources import Party, Progress
+from stillroom.vocabulary import Pair, Relation, Unit
 
 RECIPE = """
 purpose = "{purpose}"
@@ -237,3 +238,41 @@ def test_what_was_reserved_covers_its_own_clip_and_no_larger_one(split, monkeypa
     monkeypatch.setattr(pipeline, "price", lambda *given: paid)
     with pytest.raises(NotSanitised, match="further"):
         finished(split, wider)
+
+
+@pytest.mark.parametrize("declared", ["true", "false"])
+def test_a_test_part_is_open_exactly_where_the_recipe_declares_it(split, declared):
+    parts = split.sealed(test_is_public=declared == "false")
+    ledger = ledger_of(parts)
+    with pytest.raises(BadInput, match="not what the recipe declares"):
+        run(
+            recipe_of(public=declared),
+            [Party("data", parts.sensitive, ledger)],
+            parts.public,
+            parts.test,
+        )
+    assert draws(ledger) == 0
+
+
+def test_a_recipe_for_another_purpose_than_its_ledger_draws_nothing(split):
+    """A benchmark's recipe would else leave a ledger for release at infinity, unasked (L5)."""
+    parts = split.sealed(test_is_public=True)
+    ledger = ledger_of(parts, purpose="audit")
+    with pytest.raises(BadInput, match="for benchmark and a ledger for audit"):
+        run(recipe_of(), [Party("data", parts.sensitive, ledger)], parts.public, parts.test)
+    assert draws(ledger) == 0
+
+
+def test_surplus_records_of_a_person_are_left_out_not_refused_after_payment():
+    data = digits()
+    owners = tuple(f"person {number % 300}" for number in range(len(data)))
+    named = Dataset(data.x, data.y, data.classes, data.ids, owners)
+    parts = Split.by_fraction(named, "in memory", public=0, test="1/5").sealed(True)
+    ledger = Ledger.in_memory(parts.sensitive, purpose="benchmark", unit="person")
+    pair = Pair(Unit.PERSON, Relation.ADD_OR_REMOVE)
+    ledger.set_budget(Budget(2.0, 1e-5, pair), reason="persons")
+    text = RECIPE.format(purpose="benchmark", public="true")
+    recipe = parse(text.replace("declared_size", 'unit = "person"\ndeclared_size'))
+    made = run(recipe, [Party("data", parts.sensitive, ledger)], parts.public, parts.test)
+    assert made.accuracy is not None
+    assert draws(ledger) == 6

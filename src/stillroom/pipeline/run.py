@@ -120,6 +120,7 @@ def run(
     True
     """
     progress = progress or Progress()
+    _refuse_other_test(recipe, test)
     with _places(places) as kept, in_silence():
         kept.private_work.mkdir(parents=True, exist_ok=True, mode=0o700)
         facts = Facts(
@@ -132,6 +133,7 @@ def run(
 
         def begin() -> None:
             for party in parties if not gates else ():
+                _refuse_purpose(recipe, party.ledger)
                 gates[party.name] = Gate.of(party.ledger, *_protected(party, test))
                 _refuse_opened(party.ledger, public, test)
                 party.ledger.refuse_without_budget(recipe.privacy.epsilon)
@@ -224,6 +226,29 @@ def in_silence() -> Iterator[None]:
 def _protected(party: Party, test: Sealed[Dataset] | Dataset) -> list[Sealed[Dataset]]:
     """Everything the ledger must answer for."""
     return [party.data, test] if isinstance(test, Sealed) else [party.data]
+
+
+def _refuse_other_test(recipe: Recipe, test: Sealed[Dataset] | Dataset) -> None:
+    """What is measured exactly must be declared public by the recipe, and nothing else (K1)."""
+    if recipe.data.test_is_public != isinstance(test, Dataset):
+        raise BadInput(
+            "the test part is not what the recipe declares",
+            where="data.test_is_public",
+            why="a sealed part is measured through the gate, a public one exactly and for nothing",
+            remedy="give what `Split.sealed(recipe.data.test_is_public)` gives",
+        )
+
+
+def _refuse_purpose(recipe: Recipe, ledger: Ledger) -> None:
+    """A recipe for a benchmark may draw what a ledger for release must not be charged with (L5)."""
+    if str(ledger.purpose) != recipe.purpose:
+        raise BadInput(
+            f"a recipe for {recipe.purpose} and a ledger for {ledger.purpose}",
+            where=f"purpose, {ledger.path}",
+            why="models that saw records in the clear are for benchmark and audit alone, and a "
+            "paper's algorithm may leave a ledger at infinity",
+            remedy="name the ledger's own purpose in the recipe, or another ledger",
+        )
 
 
 def _refuse_opened(ledger: Ledger, public: Dataset, test: Sealed[Dataset] | Dataset) -> None:

@@ -91,6 +91,7 @@ class Plain:
                 start_seed=part.start_seed,
             )
 
+        setting.begin()
         setting.progress.tell("training the teacher in the clear")
         teacher = train_in_the_clear(
             party.data,

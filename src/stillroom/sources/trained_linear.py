@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from stillroom.data import PublicPictures
 from stillroom.features.feature_map import FeatureMap
-from stillroom.private import linear_records, look_at
+from stillroom.private import capped, linear_records, look_at
 from stillroom.public.descent import softmax_gradient
 from stillroom.release.model import LinearModel, ReleasedModel
 from stillroom.sources.base import Passages, Setting
@@ -91,7 +91,11 @@ class LinearTeacher:
         self.width = self._classes * self._features.width
         setting.begin()
         setting.progress.tell("features")
-        look_at(self._party.data, lambda x: self._features.look(x, setting.progress.step))
+        self._data, part = self._party.data, setting.recipe.data
+        if part.unit == "person":
+            # Surplus records would be refused once they are summed, after the payment (K10).
+            self._data = capped(self._data, part.max_records_per_person)
+        look_at(self._data, lambda x: self._features.look(x, setting.progress.step))
         self._sketch = DrawnSketch(setting)
 
     def open(self, passages: Passages) -> TrainedAnswers:
@@ -102,7 +106,7 @@ class LinearTeacher:
         self._fitted.fit(self._to_fit_on())
         data, gate = recipe.data, passages[self._party.name][STEPS]
         records = linear_records(
-            self._party.data, self._features.rows, Unit(data.unit), data.max_records_per_person
+            self._data, self._features.rows, Unit(data.unit), data.max_records_per_person
         )
         help_ = self._help(training)
         progress.tell("training")

@@ -81,7 +81,7 @@ def test_more_questions_than_public_records_are_refused_before_payment(tmp_path,
     recipe = recipe_in(tmp_path, "ensemble", part=GATED.replace("60", "2000").replace("40", "1900"))
     with pytest.raises(BadInput, match="fewer public records"):
         release(recipe, tmp_path / "out", budget=BUDGET)
-    assert charged(tmp_path) == (0, 0)
+    assert not (tmp_path / "ledger.sqlite").exists()
 
 
 def test_the_papers_calls_are_recorded_draws(tmp_path, small):
