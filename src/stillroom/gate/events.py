@@ -80,7 +80,11 @@ class Event:
 
     def compose(self, composer: Composer, pair: Pair, count: int) -> None:
         """Add the loss distributions of `count` such events; their curve is finite."""
-        raise NotImplementedError
+        raise UnsupportedEvent(
+            f"the event {self.kind!r} has no loss distribution",
+            why="without one there is no price but infinity",
+            remedy="price it by its Renyi curve",
+        )
 
 
 @dataclass(frozen=True)

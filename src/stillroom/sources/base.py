@@ -7,6 +7,7 @@ of each other only what stands here.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -222,7 +223,7 @@ class Setting:
         return self.parties[0]
 
 
-class Answers:
+class Answers(ABC):
     """A source that is open: everything it says came through the gate.
 
     As it stands here it is free to ask and has nothing of its own but scores.
@@ -238,6 +239,7 @@ class Answers:
         """What was observed of sanitised things."""
         return {}
 
+    @abstractmethod
     def scores(self, x: Records, groups: Integers | None = None) -> Scores:
         """What it says of public or synthetic records.
 
@@ -246,7 +248,6 @@ class Answers:
             groups: the group of each record, numbered from 0, -1 for none: one answer per group,
                 charged once, where answers are charged.
         """
-        raise NotImplementedError
 
     def hints(self, x: Records, centre: Reals, known: Records, values: Reals) -> Reals:
         """What a student's guided layer shall say of the first records, as far as it is paid for.
@@ -265,7 +266,7 @@ class Answers:
         """Records drawn from a sketch, in the units of the data; None where there is none."""
         return None
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most sources keep nothing)
         """Let go of everything that saw sensitive records; nothing is asked after this."""
 
 

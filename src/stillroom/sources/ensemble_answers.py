@@ -19,7 +19,7 @@ import numpy as np
 
 from stillroom.data import Dataset, PublicPictures
 from stillroom.errors import BadInput
-from stillroom.gate import UNANSWERED, GaussianAnswers, Mechanism, Passage
+from stillroom.gate import UNANSWERED, Mechanism, Passage
 from stillroom.private import Ensemble, Hints
 from stillroom.private.ensemble import Rows
 from stillroom.public.bounds import shrunk
@@ -27,6 +27,7 @@ from stillroom.public.noisy_votes import posterior, vote_shares
 from stillroom.sources import base
 from stillroom.sources.base import Reals, Records, Scores
 from stillroom.sources.hint_bound import public_bound
+from stillroom.sources.noise import sigma_of
 from stillroom.sources.teachers import GRID, HINT_STEPS, TeachersSection
 from stillroom.vocabulary import Bounded, Integers, Sanitised
 
@@ -184,7 +185,7 @@ class PaidEnsemble(base.Answers):
         found = self._ask(passage, len(x), question, bounded)
         sums = np.concatenate([np.zeros((0, centre.shape[1])), *(noisy.value for noisy in found)])
         units = bound.units * self._section.count
-        return centre[: len(sums)] + shrunk(sums / units, _sigma(passage) / units)
+        return centre[: len(sums)] + shrunk(sums / units, sigma_of(passage) / units)
 
     def close(self) -> None:
         """Let go of the teachers: what was answered can be read again, nothing else is asked."""
@@ -234,7 +235,7 @@ class PaidEnsemble(base.Answers):
     @property
     def _noise(self) -> float:
         """Of a vote share; 0 for classes that the gate has chosen itself."""
-        return 0.0 if self._section.gated else _sigma(self._votes) / (self._section.count * GRID)
+        return 0.0 if self._section.gated else sigma_of(self._votes) / (self._section.count * GRID)
 
     def _scores(self, chances: Reals, answered: Integers) -> Scores:
         return Scores(np.log(np.maximum(chances, LEAST_PROBABILITY)), answered, self._noise)
@@ -252,8 +253,3 @@ class PaidEnsemble(base.Answers):
 
 def _kind(mechanism: Mechanism) -> tuple[type[Mechanism], int]:
     return type(mechanism), mechanism.coordinates
-
-
-def _sigma(passage: Passage) -> float:
-    assert isinstance(passage.mechanism, GaussianAnswers)
-    return float(passage.mechanism.sigma)

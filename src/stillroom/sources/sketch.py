@@ -27,7 +27,7 @@ from stillroom.recipe import Exact, Recipe, Section
 from stillroom.recipe.section import MOST_NUMBERS, MOST_PICTURES
 from stillroom.sources import base
 from stillroom.sources.base import Facts, Reals, Request
-from stillroom.sources.noise import least_sigma
+from stillroom.sources.noise import least_sigma, sigma_of
 from stillroom.vocabulary import Bounded, Integers, Sanitised, Unit
 
 SHARES = (Fraction(2, 10), Fraction(3, 10), Fraction(3, 10), Fraction(2, 10))
@@ -142,7 +142,7 @@ class SketchSection(Section):
         radius, residual = self.clip.radius_steps / GRID, self.clip.residual_steps / GRID
         told = _answer(first, records.class_sums)
         counts, means = mixture.class_means(
-            told, classes, radius=radius, grid=GRID, sigma=_sigma(first)
+            told, classes, radius=radius, grid=GRID, sigma=sigma_of(first)
         )
         counts = np.maximum(counts, 0.0)
         told = _answer(second, partial(records.second_moment, means), means)
@@ -157,18 +157,13 @@ class SketchSection(Section):
                 spread,
                 radius=residual,
                 grid=GRID,
-                sigma=_sigma(step),
+                sigma=sigma_of(step),
             )
         moments = partial(records.cluster_moments, means, axes, places)
         told = _answer(last, moments, means, axes, places)
-        shapes = mixture.covariances(told, counts, grid=GRID, sigma=_sigma(last))
+        shapes = mixture.covariances(told, counts, grid=GRID, sigma=sigma_of(last))
         centres = means[:, None] + places @ axes.T
         return Mixture(weights, centres, axes, shapes, records.basis)
-
-
-def _sigma(passage: Passage) -> float:
-    assert isinstance(passage.mechanism, GaussianSum)
-    return float(passage.mechanism.sigma)
 
 
 def _answer(
@@ -272,6 +267,7 @@ class SketchSource:
 
     def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Look at the records."""
+        setting.begin()
         sketch = DrawnSketch(setting)
 
         def opened(passages: base.Passages) -> SketchAnswers:

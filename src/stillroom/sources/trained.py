@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from stillroom.features import FEATURES
 from stillroom.gate import Passage
+from stillroom.public.drift import Drift
 from stillroom.recipe import Recipe
 from stillroom.release.model import ReleasedModel
 from stillroom.sources import base
 from stillroom.sources.base import Facts, Observed, Request, SourceTerms
+from stillroom.sources.noise import sigma_of
 from stillroom.sources.sketch import FROM_SKETCH, DrawnSketch, sketch_requests
 from stillroom.sources.training import TrainingSection
 from stillroom.vocabulary import Integers
@@ -136,10 +138,9 @@ class TrainedAnswers(base.Answers):
         return self.sketch.samples(count, seed)
 
 
-def has_learnt(drift: Any, passage: Passage) -> bool:
+def has_learnt(drift: Drift, passage: Passage) -> bool:
     """Whether the noisy sums can be told from noise alone, by their drift."""
-    sigma: Any = getattr(passage.mechanism, "sigma")  # noqa: B009
-    return bool(drift.chance(float(sigma)) <= NOISE_ALONE)
+    return drift.chance(sigma_of(passage)) <= NOISE_ALONE
 
 
 def linear_about(recipe: Recipe) -> str:
