@@ -167,3 +167,38 @@ def test_shares_out_of_range(wrong):
 def test_no_samples_are_no_pictures():
     pictures, classes = a_mixture().sample(13, 0, sharpen=1.0, warp=1.0)
     assert (pictures.shape, classes.shape) == ((0, 9, 8), (0,))
+
+
+def test_arrays_and_back():
+    once = a_mixture()
+    again = Mixture.of({name: array.copy() for name, array in once.arrays().items()})
+    assert np.array_equal(once.sample(3, 20)[0], again.sample(3, 20)[0])
+    assert again.basis == once.basis
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"weights": np.ones((3, 3))},
+        {"centres": np.ones((3, 12))},
+        {"centres": np.ones((3, 2, 11))},
+        {"directions": np.ones((12, 5))},
+        {"directions": np.ones(12)},
+        {"directions": np.array(1.0)},
+        {"covariances": np.full((3, 4, 4), np.nan)},
+        {"weights": np.ones((0, 2)), "centres": np.ones((0, 2, 12))},
+        {"basis": np.array([9, 8])},
+        {"basis": np.array([9, 8, 73])},
+        {"basis": np.array(["a", "b", "c"])},
+        {"basis": None},
+        {"weights": np.array(["a"])},
+    ],
+)
+def test_arrays_that_are_no_mixture(broken):
+    with pytest.raises(BadInput):
+        Mixture.of({**a_mixture().arrays(), **broken})
+
+
+def test_arrays_that_are_missing():
+    with pytest.raises(BadInput, match="not a mixture"):
+        Mixture.of({"basis": np.array([9, 8, 12])})

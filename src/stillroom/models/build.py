@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +37,39 @@ def build(
     >>> build("linear", (1, 8, 8), 10, seed=0)[1]
     Linear(in_features=64, out_features=10, bias=True)
     """
-    make = _own(spec) if ":" in spec else _from_zoo(spec)
+    wanted = "the shape of a record and the number of classes"
+    model = made(spec, ZOO, tuple(shape), classes, seed=seed, wanted=wanted)
+    if weights is not None:
+        _load(model, weights)
+    return model
+
+
+def made(
+    spec: str, zoo: Mapping[str, Callable[..., Any]], *arguments: Any, seed: int, wanted: str
+) -> nn.Module:
+    """A new module, the same for the same seed.
+
+    Args:
+        spec: a name in the zoo, or "package.module:callable".
+        zoo: what can be named.
+        arguments: what the callable is called with.
+        seed: for the initial weights.
+        wanted: the arguments in words.
+
+    Raises:
+        BadInput: there is no such module, or it cannot be made.
+    """
+    make = _own(spec) if ":" in spec else _from_zoo(spec, zoo)
     try:
         with seeded_torch(seed, "model", spec):
-            model = make(tuple(shape), classes)
+            model = make(*arguments)
     except BadInput:
         raise
     except Exception as error:
         raise BadInput(
             f"the model could not be made: {_said(error)}",
             where=spec,
-            remedy="make it callable with the shape of a record and the number of classes",
+            remedy=f"make it callable with {wanted}",
         ) from error
     if not isinstance(model, nn.Module):
         raise BadInput(
@@ -55,19 +77,17 @@ def build(
             where=spec,
             remedy="let the callable return a torch.nn.Module",
         )
-    if weights is not None:
-        _load(model, weights)
     return model
 
 
-def _from_zoo(name: str) -> Callable[[tuple[int, ...], int], nn.Module]:
-    if name not in ZOO:
+def _from_zoo(name: str, zoo: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    if name not in zoo:
         raise BadInput(
             f"there is no model {name!r}",
             where="model",
-            remedy=f"use one of: {', '.join(ZOO)}; or your own as package.module:callable",
+            remedy=f"use one of: {', '.join(zoo)}; or your own as package.module:callable",
         )
-    return ZOO[name]
+    return zoo[name]
 
 
 def _own(spec: str) -> Callable[..., Any]:

@@ -7,7 +7,9 @@ of the distance that noise alone would explain (James and Stein).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,8 @@ HEARD = 2.0
 """A noisy count below so many standard deviations of its noise says nothing about its cell."""
 
 BLOCK = 4096
+
+_TABLES = ("weights", "centres", "directions", "covariances")
 
 
 def class_means(
@@ -147,6 +151,55 @@ class Mixture:
     directions: Reals
     covariances: Reals
     basis: Basis
+
+    def __post_init__(self) -> None:
+        classes, near, kept = self.centres.shape if self.centres.ndim == 3 else (0, 0, 0)
+        size = self.directions.shape[1] if self.directions.ndim == 2 else 0
+        expected = {
+            "weights": (classes, near),
+            "centres": (classes, near, self.basis.count),
+            "directions": (kept, size),
+            "covariances": (classes, size, size),
+        }
+        for name, shape in expected.items():
+            values = getattr(self, name)
+            if values.shape != shape or 0 in shape or not np.isfinite(values).all():
+                raise BadInput(
+                    f"{name} cannot be those of a mixture",
+                    where=name,
+                    why=f"finite numbers of shape {shape} are needed",
+                    remedy="give the arrays of one mixture, unchanged",
+                )
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as plain arrays by name, for a file; `of` reads them."""
+        size = (self.basis.height, self.basis.width, self.basis.count)
+        named = {name: np.array(getattr(self, name)) for name in _TABLES}
+        return {**named, "basis": np.array(size, dtype=np.int64)}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Mixture:
+        """The mixture that has these arrays.
+
+        Raises:
+            BadInput: they are not those of a mixture.
+
+        >>> blank = Mixture(np.ones((2, 1)), np.zeros((2, 1, 4)), np.eye(4), np.ones((2, 4, 4)),
+        ...                 Basis(5, 5, 4))
+        >>> sorted(Mixture.of(blank.arrays()).arrays())
+        ['basis', 'centres', 'covariances', 'directions', 'weights']
+        """
+        try:
+            height, width, count = (int(number) for number in arrays["basis"])
+            tables = {name: np.array(arrays[name], dtype=np.float64) for name in _TABLES}
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise BadInput(
+                "these arrays are not a mixture",
+                where="mixture",
+                why=f"they need numbers named basis, {', '.join(_TABLES)}",
+                remedy="give the arrays of one mixture, unchanged",
+            ) from error
+        return cls(**tables, basis=Basis(height, width, count))
 
     def sample(
         self,

@@ -217,11 +217,18 @@ class DrawnSketch:
 
     def samples(self, count: int, seed: int) -> npt.NDArray[np.float32] | None:
         """Pictures drawn from it, in the units of the records."""
+        drawn = self.labelled_samples(count, seed)
+        return None if drawn is None else drawn[0]
+
+    def labelled_samples(
+        self, count: int, seed: int
+    ) -> tuple[npt.NDArray[np.float32], Integers] | None:
+        """Pictures drawn from it, and the class each was drawn for."""
         if self.section is None or self.mixture is None:
             return None
         part = self.section
-        pictures, _ = self.mixture.sample(seed, count, sharpen=part.sharpen, warp=part.warp)
-        return pictures * np.float32(self.full_scale)
+        pictures, classes = self.mixture.sample(seed, count, sharpen=part.sharpen, warp=part.warp)
+        return pictures * np.float32(self.full_scale), classes
 
     def shown(self, count: int) -> npt.NDArray[np.float32] | None:
         """Some plain samples for the card, class by class."""
