@@ -108,6 +108,24 @@ def deep_student(shape: Shape, classes: int) -> nn.Sequential:
     )
 
 
+def wide_student(shape: Shape, classes: int) -> nn.Sequential:
+    """Three convolutions with a norm over the batch, the first of stride two, and a linear layer.
+
+    Its last maps are as fine as those of a scattering transform, whose student it is meant to be.
+    """
+    _refuse_small(shape, 4)
+    channels, height, width = shape
+    block = _batch_normed_convolution
+    cells = math.prod(-(-side // 2) // 2 for side in (height, width))
+    return _sequence(
+        conv1=block(channels, 32, pooled=False, size=5, stride=2),
+        conv2=block(32, 48),
+        conv3=block(48, 64, pooled=False),
+        flat=nn.Flatten(),
+        classes=nn.Linear(64 * cells, classes),
+    )
+
+
 def resnet_small(shape: Shape, classes: int) -> nn.Sequential:
     """Three stages of two residual blocks, 16, 32 and 64 wide, with GroupNorm and ReLU."""
     _refuse_small(shape, 4)
@@ -182,11 +200,12 @@ def _pooled_convolution(before: int, after: int) -> nn.Sequential:
     )
 
 
-def _batch_normed_convolution(before: int, after: int, *, pooled: bool = True) -> nn.Sequential:
+def _batch_normed_convolution(
+    before: int, after: int, *, pooled: bool = True, size: int = 3, stride: int = 1
+) -> nn.Sequential:
     pool = [nn.MaxPool2d(2)] if pooled else []
-    return nn.Sequential(
-        nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), *pool, nn.ReLU()
-    )
+    convolution = nn.Conv2d(before, after, size, stride=stride, padding=size // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(after), *pool, nn.ReLU())
 
 
 def _refuse_small(shape: Shape, least: int) -> None:
@@ -210,6 +229,7 @@ ZOO: Mapping[str, Callable[[Shape, int], nn.Module]] = {
     "mobile-10k": partial(student, (8, 24, 24), over_batch=True),
     "mobile-50k": partial(student, (24, 56, 64), over_batch=True),
     "deep-10k": deep_student,
+    "wide-75k": wide_student,
     "resnet-small": resnet_small,
     "tanh-cnn": tanh_cnn,
 }
