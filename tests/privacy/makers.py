@@ -383,5 +383,5 @@ MAKERS: dict[Callable[[], Iterator[Found]], tuple[str, ...]] = {
 }
 """The makers, and the places in `private/` where their values are made."""
 
-UNPROTECTED = ("plain._unprotected",)
+UNPROTECTED = ("plain.unprotected",)
 """Values that declare nothing and have no finite price."""

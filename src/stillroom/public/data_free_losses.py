@@ -56,7 +56,7 @@ def activation_loss(features: Tensor, sign: Activation = "argued") -> Tensor:
     >>> float(activation_loss(torch.tensor([[3.0, 4.0]]), "printed"))
     5.0
     """
-    norm = features.flatten(1).norm(dim=1).mean()
+    norm: Tensor = features.flatten(1).norm(dim=1).mean()
     return norm if sign == "printed" else -norm
 
 

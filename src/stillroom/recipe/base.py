@@ -37,6 +37,11 @@ class Recipe(Section):
     engine: EngineSection = EngineSection()
     privacy: PrivacySection
 
+    @property
+    def sound_plain(self) -> bool:
+        """Whether the method itself bounds and pays for all that an ordinary teacher tells it."""
+        return False
+
     def section(self, name: str) -> Any:
         """A section that this recipe may have; None where it has none of that name."""
         return getattr(self, name, None)

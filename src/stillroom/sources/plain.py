@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
 
+from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.gate import Passage, Unprotected
 from stillroom.recipe import Recipe, Section, Seed
@@ -22,6 +23,7 @@ from stillroom.sources.base import Facts, Records, Request, Scores, SourceTerms
 from stillroom.vocabulary import Integers
 
 if TYPE_CHECKING:
+    from stillroom.models.supervised import SupervisedTraining
     from stillroom.private.plain import PlainTeacher
 
 OUTPUTS = "outputs"
@@ -45,15 +47,15 @@ class PlainSection(Section):
 
 
 class Plain:
-    """An ordinary network; in mode as-published alone."""
+    """An ordinary network; in mode certified only behind a method that bounds its answers."""
 
     name: ClassVar[str] = "plain"
 
     def misfits(self, recipe: Recipe) -> dict[str, bool]:
-        """It promises nothing, so it is for comparison alone."""
+        """It promises nothing, so it is for comparison alone, or for a method that does."""
         return {
             "mode, source: plain promises nothing and belongs to mode as-published": (
-                recipe.mode != "as-published"
+                recipe.mode != "as-published" and not recipe.sound_plain
             )
         }
 
@@ -65,38 +67,20 @@ class Plain:
 
     def terms(self, recipe: Recipe, observed: base.Observed, paid: int) -> SourceTerms:
         """What it was, and that each call was recorded."""
-        about, rests_on = f"network `{_make(recipe)}`", frozenset({base.PUBLIC_RECORDS})
+        about, rests_on = f"network `{teacher_of(recipe)}`", frozenset({base.PUBLIC_RECORDS})
         return SourceTerms(about, OF_PLAIN, (), observed=rests_on)
 
     def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Train it, on public and sensitive records."""
-        from stillroom.models.augmentation import Views
-        from stillroom.models.supervised import SupervisedTraining
         from stillroom.private.plain import train_in_the_clear
 
-        recipe, facts, party = setting.recipe, setting.facts, setting.only_party()
-        part = _section(recipe)
-
-        def training(data: Any) -> Any:
-            return SupervisedTraining(
-                model=_make(recipe),
-                x=np.array(data.x),
-                y=np.array(data.y),
-                classes=len(facts.classes),
-                full_scale=recipe.features.full_scale,
-                views=Views(),
-                epochs=part.epochs,
-                batch=part.batch,
-                learning_rate=part.learning_rate,
-                start_seed=part.start_seed,
-            )
-
+        party = setting.only_party()
         setting.begin()
         setting.progress.tell("training the teacher in the clear")
         teacher = train_in_the_clear(
             party.data,
             setting.public.records,
-            setting.public.training or training,
+            setting.public.training or (lambda data: training_of(setting.recipe, data)),
             engine=setting.engine,
             folder=setting.places.private_work / "trained-in-the-clear",
             on_done=setting.progress.step,
@@ -104,6 +88,26 @@ class Plain:
         return base.Prepared(
             1, lambda passages: PlainAnswers(teacher, setting, ask, passages[party.name])
         )
+
+
+def training_of(recipe: Recipe, data: Dataset) -> SupervisedTraining:
+    """How an ordinary teacher is trained on some records."""
+    from stillroom.models.augmentation import Views
+    from stillroom.models.supervised import SupervisedTraining
+
+    part = _section(recipe)
+    return SupervisedTraining(
+        model=teacher_of(recipe),
+        x=np.array(data.x),
+        y=np.array(data.y),
+        classes=len(data.classes),
+        full_scale=recipe.features.full_scale,
+        views=Views(),
+        epochs=part.epochs,
+        batch=part.batch,
+        learning_rate=part.learning_rate,
+        start_seed=part.start_seed,
+    )
 
 
 class PlainAnswers(base.Answers):
@@ -175,5 +179,6 @@ def _section(recipe: Recipe) -> PlainSection:
     return PlainSection() if section is None else section
 
 
-def _make(recipe: Recipe) -> str:
+def teacher_of(recipe: Recipe) -> str:
+    """The network that an ordinary teacher is of."""
     return _section(recipe).teacher or "student-50k"
