@@ -14,21 +14,21 @@ from stillroom.release import torch_model
 
 def use_quick_exporter(monkeypatch) -> None:
     """Write networks by torch's older exporter."""
-    monkeypatch.setattr(torch_model.TorchModel, "_exported", _exported)
+    monkeypatch.setattr(torch_model, "_program", _program)
     monkeypatch.setattr(torch_model, "one_thread", nullcontext)
 
 
-def _exported(self):
+def _program(network, example, gives, file):
     buffer = io.BytesIO()
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            torch_model._Labelled(self._network).eval(),
-            (torch.zeros(3, *self.shape),),
+            network.eval(),
+            (example,),
             buffer,
             input_names=["x"],
-            output_names=["logits", "label"],
-            dynamic_axes={name: {0: "N"} for name in ("x", "logits", "label")},
+            output_names=gives,
+            dynamic_axes={name: {0: "N"} for name in ("x", *gives)},
             opset_version=torch_model._OPSET,
             dynamo=False,
         )

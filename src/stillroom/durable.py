@@ -6,6 +6,7 @@ brought to disk and only then given its name. The next writer removes the draft 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -43,6 +44,34 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
         with suppress(OSError):
             os.unlink(draft)
         raise
+    sync_folder(path.parent)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """The draft of a file that is not there yet; it gets its name when the block ends.
+
+    Further files of the draft, whose names begin with its own, are gone then, as all are after a
+    failure.
+
+    Raises:
+        FileExistsError: there is already a file of that name; it stays as it is.
+        OSError: it cannot be written.
+    """
+    sweep(path)
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    draft = draft_of(path)
+    try:
+        yield draft
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        os.link(draft, path)  # fails where a file already is, unlike a rename
+    finally:
+        for name in os.listdir(path.parent):
+            if name.startswith(draft.name):
+                with suppress(OSError):
+                    os.unlink(path.with_name(name))
     sync_folder(path.parent)
 
 

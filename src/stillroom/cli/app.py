@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from stillroom.cli import card, data, demo, keys, ledger, plan, predict, recipe, release, verify
+from stillroom.cli import (
+    card,
+    data,
+    demo,
+    keys,
+    ledger,
+    plan,
+    predict,
+    recipe,
+    release,
+    sample,
+    verify,
+)
 
 app = typer.Typer(
     help="Turn models trained on sensitive data into models that can be given away.",
@@ -19,6 +31,7 @@ app.command("release")(release.release)
 app.command("verify")(verify.verify)
 app.command("card")(card.card)
 app.command("predict")(predict.predict)
+app.command("sample")(sample.sample)
 app.command("demo")(demo.demo)
 app.add_typer(recipe.app, name="recipe")
 app.add_typer(keys.app, name="keys")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from stillroom.data import Dataset
 from stillroom.recipe import Recipe
+from stillroom.release.generator import ReleasedGenerator
 from stillroom.release.model import ReleasedModel
 from stillroom.release.sections.compression import CompressionReport
 from stillroom.release.sections.controls import Control
@@ -20,7 +21,7 @@ from stillroom.sources.base import Observed, Passages
 from stillroom.vocabulary import Integers
 
 SHOWN_SAMPLES = 100
-"""Pictures of the sketch on a card."""
+"""Pictures of a sketch, or of a generator, on a card."""
 
 
 class Measured(Protocol):
@@ -56,7 +57,8 @@ class Terms:
         teacher: what kind of model it is measured beside, where it is a compressed one.
         warnings: what a reader must see.
         observed: the names of what the statements rest on.
-        samples: how many pictures of a sketch are shown.
+        samples: how many pictures of a sketch or a generator are shown.
+        generator: what the certificate states of a generator that is released beside the model.
     """
 
     about: str
@@ -66,6 +68,7 @@ class Terms:
     warnings: tuple[str, ...] = ()
     observed: frozenset[str] = frozenset()
     samples: int = 0
+    generator: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ class Result:
         observed: what was observed of sanitised things, for `Method.terms`.
         controls: the models it is compared with, by their names in the plan.
         compression: teacher and student side by side.
-        samples: pictures drawn from a sketch.
+        samples: pictures drawn from a sketch or a generator.
+        generator: what anyone may draw records from.
     """
 
     model: ReleasedModel
@@ -85,6 +89,7 @@ class Result:
     controls: Mapping[str, Measured] = field(default_factory=dict)
     compression: CompressionReport | None = None
     samples: npt.NDArray[Any] | None = None
+    generator: ReleasedGenerator | None = None
 
 
 @dataclass(frozen=True)

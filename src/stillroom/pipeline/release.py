@@ -128,6 +128,7 @@ def publish(
         evaluation=finished.evaluation,
         facts=finished.observed,
         samples=result.samples,
+        generator=result.generator,
         compression=result.compression,
         controls=finished.controls,
         claim=finished.plan.claim,

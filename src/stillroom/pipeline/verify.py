@@ -122,7 +122,7 @@ def _facts(certificate: Mapping[str, Any]) -> Facts:
 
 def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a certificate, by their path, that its recipe decides."""
-    (party,), (model,) = certificate["parties"], certificate["artefacts"]
+    (party,) = certificate["parties"]
     unproven = {*unproven_by(recipe), *data_set.unproven(party["data_set"])}
     method, package = certificate["method"], package_of(recipe.method)[0]
     told = {
@@ -133,7 +133,7 @@ def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> d
         "assumptions": {**terms.assumptions, **OF_ALL},
         "public_knowledge": list(terms.knowledge),
         "warnings": list(terms.warnings),
-        "artefacts": [{**model, "kind": "classifier", "about": terms.about}],
+        "artefacts": _artefacts(terms, certificate["artefacts"]),
         "facts": {name: certificate["facts"].get(name) for name in sorted(terms.observed)},
     }
     if recipe.data.unit == "person":
@@ -141,6 +141,18 @@ def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> d
     if type(told["facts"].get(PUBLIC_RECORDS, 0)) is not int:
         told["facts"][PUBLIC_RECORDS] = "a whole number"
     return told
+
+
+def _artefacts(terms: Terms, stated: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What is to be released, with what the recipe decides of it; no more and no less."""
+    by_name = {artefact["name"]: artefact for artefact in stated}
+    model = {**by_name.get("model", {}), "name": "model", "kind": "classifier"}
+    model["about"] = terms.about
+    if terms.generator is None:
+        return [model]
+    same = {name: model.get(name) for name in ("shape", "classes")}
+    own = {**by_name.get("generator", {}), "name": "generator", "kind": "generator", **same}
+    return [model, {**own, **terms.generator}]
 
 
 def _expected_sections(

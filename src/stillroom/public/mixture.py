@@ -7,7 +7,7 @@ of the distance that noise alone would explain (James and Stein).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,11 @@ class Mixture:
                     remedy="give the arrays of one mixture, unchanged",
                 )
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one picture."""
+        return self.basis.height, self.basis.width
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it as plain arrays by name, for a file; `of` reads them."""
         size = (self.basis.height, self.basis.width, self.basis.count)
@@ -209,6 +214,7 @@ class Mixture:
         scale: tuple[float, float] = (1.0, 1.2),
         sharpen: float = 0.0,
         warp: float = 0.0,
+        among: Sequence[int] | None = None,
     ) -> tuple[npt.NDArray[np.float32], Integers]:
         """Pictures in [0, 1] and the classes they were drawn for, all classes alike.
 
@@ -218,6 +224,7 @@ class Mixture:
             scale: between which factors the spread of a picture is widened.
             sharpen: the share of the pictures whose contrast is raised.
             warp: the share of the pictures that are mildly turned, stretched and bent.
+            among: the classes that are drawn; all, where it is None.
 
         Raises:
             BadInput: the count or a share is out of range.
@@ -229,7 +236,8 @@ class Mixture:
                 why="there is no such part of the samples",
                 remedy="give a count of at least 0 and shares such as 0.5",
             )
-        classes = integers(seed, "mixture", "class", size=count, below=len(self.weights))
+        wanted = np.arange(len(self.weights)) if among is None else np.array(among, dtype=np.int64)
+        classes = wanted[integers(seed, "mixture", "class", size=count, below=len(wanted))]
         chosen = uniforms(seed, "mixture", "centre", size=count)
         near = (chosen[:, None] >= self._cumulative()[classes]).sum(axis=1)
         wide = scale[0] + (scale[1] - scale[0]) * uniforms(seed, "mixture", "scale", size=count)

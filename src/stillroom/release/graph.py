@@ -8,7 +8,7 @@ model, no tensor whose declared size is not the size of its data.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from stillroom.extras import needed
@@ -35,11 +35,19 @@ OPERATORS = frozenset(
 """What the exporters here write, and what the layers of other networks come to."""
 MOST_NODES = 20_000
 _OWN_DOMAINS = ("", "ai.onnx")
-_INPUT, _OUTPUTS = "x", {"logits", "label"}
+_INPUT = "x"
+SCORED = ("logits", "label")
+"""What a classifier gives."""
+DRAWN = ("records",)
+"""What a generator gives."""
 
 
-def check_graph(content: bytes) -> None:
-    """Refuse an ONNX file that does anything else than turn records into scores and labels.
+def check_graph(content: bytes, gives: Collection[str] = SCORED) -> None:
+    """Refuse an ONNX file that does anything else than turn rows into answers.
+
+    Args:
+        content: the file.
+        gives: the names of its outputs.
 
     Raises:
         ValueError: it does; the message says what, and quotes nothing of the file.
@@ -65,8 +73,8 @@ def check_graph(content: bytes) -> None:
     given = {tensor.name for tensor in graph.initializer}
     if {value.name for value in graph.input} - given != {_INPUT}:
         raise ValueError("it does not take records as `x` alone")
-    if {value.name for value in graph.output} != _OUTPUTS:
-        raise ValueError("it does not give `logits` and `label`")
+    if {value.name for value in graph.output} != set(gives):
+        raise ValueError(f"it does not give {' and '.join(f'`{name}`' for name in gives)}")
 
 
 def _parsed(content: bytes) -> Any:

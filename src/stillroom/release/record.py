@@ -13,6 +13,7 @@ from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Ledger
 from stillroom.release.artefacts import KINDS, metadata
 from stillroom.release.files import ARTEFACT
+from stillroom.release.generator import NETWORK, ReleasedGenerator
 from stillroom.release.model import ReleasedModel, checked_onnx
 from stillroom.release.sections.compression import CompressionReport
 from stillroom.release.sections.controls import Control
@@ -40,7 +41,7 @@ class Artefact:
         about: what it is, in one line.
         parameters: how many trained numbers it has.
         tensors: everything it has learned, by name.
-        onnx: makes its ONNX file, where its kind has one.
+        onnx: makes its ONNX file, where it is run.
         states: what else its kind states; for a classifier shape, classes and columns.
 
     Raises:
@@ -61,8 +62,12 @@ class Artefact:
                 f"an artefact of unknown kind {self.kind!r}, or without a plain name",
                 f"use one of: {', '.join(KINDS)}; name it by small letters, digits, - and _",
             )
-        if (".onnx" in KINDS[self.kind]) != (self.onnx is not None):
-            raise unfit("an ONNX file belongs to a classifier alone", "hand over what it runs as")
+        runs = self.kind == "classifier" or self.states.get("make") == NETWORK
+        if runs != (self.onnx is not None):
+            raise unfit(
+                "an ONNX file belongs to a classifier or a generator network, and to nothing else",
+                "hand over what it runs as",
+            )
         if not all(np.isfinite(tensor).all() for tensor in self.tensors.values()):
             raise unfit("the weights are not all finite numbers", "lower the learning rate")
 
@@ -111,6 +116,37 @@ def classifier(
         model.tensors(),
         lambda: checked_onnx(model, classes),
         {"shape": model.shape, "classes": classes, "columns": columns},
+    )
+
+
+def generator_artefact(
+    generator: ReleasedGenerator, classes: tuple[str, ...], name: str = "generator"
+) -> Artefact:
+    """A generator as an artefact.
+
+    Args:
+        generator: what is released; a `SketchGenerator`, a `NetworkGenerator`, or anything alike.
+        classes: the names of the classes.
+        name: of its files.
+
+    Raises:
+        BadInput: a number of it is not finite.
+    """
+    network = generator.states["make"] == NETWORK
+
+    def onnx() -> bytes:
+        content = generator.checked_onnx()
+        assert content is not None
+        return content
+
+    return Artefact(
+        name,
+        "generator",
+        generator.about,
+        generator.parameters,
+        generator.tensors(),
+        onnx if network else None,
+        {"shape": generator.shape, "classes": classes, **generator.states},
     )
 
 
@@ -204,6 +240,7 @@ def classifier_record(
     compression: CompressionReport | None = None,
     samples: npt.NDArray[Any] | None = None,
     columns: tuple[str, ...] | None = None,
+    generator: ReleasedGenerator | None = None,
     **core: Any,
 ) -> ReleaseRecord:
     """The record of the ordinary case: one classifier, made of the data of one party.
@@ -216,11 +253,14 @@ def classifier_record(
             private one only for benchmark or audit, with a public test.
         claim: what the method's paper publishes, and whether it holds.
         compression: teacher and released model measured side by side.
-        samples: pictures drawn from a sanitised sketch, for the card, as `Sheet.of` takes them.
+        samples: pictures drawn from a sanitised sketch or generator, for the card, as `Sheet.of`
+            takes them.
+        generator: what anyone may draw records from, released beside the classifier.
         core: everything else that `ReleaseRecord` takes.
     """
+    more = () if generator is None else (generator_artefact(generator, classes),)
     return ReleaseRecord(
-        artefacts=(classifier(model, classes, columns),),
+        artefacts=(classifier(model, classes, columns), *more),
         parties=(Party(PARTY, ledger, blocks),),
         sections={
             "published": claim,

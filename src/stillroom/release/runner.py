@@ -67,7 +67,7 @@ def _serve() -> None:
     opening = receive(asks)
     if opening is None:
         return
-    model = opening[1][0]
+    names, model = opening[0]["outputs"], opening[1][0]
     # Where there is no such limit, only the time is bounded.
     with suppress(OSError, ValueError):
         _limit_memory(2 * len(model))
@@ -90,12 +90,12 @@ def _serve() -> None:
         head, (records,) = asked
         x = np.frombuffer(records, dtype=np.float32).reshape(head["shape"])
         try:
-            logits, labels = session.run(["logits", "label"], {"x": x})
+            given = session.run(names, {"x": x})
             told = {
                 name: {"shape": list(array.shape), "dtype": array.dtype.str}
-                for name, array in (("logits", logits), ("label", labels))
+                for name, array in zip(names, given, strict=True)
             }
-            send(answers, told, logits.tobytes(), labels.tobytes())
+            send(answers, told, *(array.tobytes() for array in given))
         except Exception as error:
             send(answers, {"fault": type(error).__name__})
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,26 +36,32 @@ class _CannotRun(Exception):
     """ONNX Runtime gave up; it goes on with the next batch."""
 
 
-class StrangersModel(AbstractContextManager["StrangersModel"]):
+class StrangersGraph(AbstractContextManager[Any]):
     """An ONNX file that is run with limits on its operators, its time and its memory.
 
-    Guarantee: whatever the file holds, it ends: in scores and labels of the right kind, or in an
-    error.
+    Guarantee: whatever the file holds, it ends: in answers of the right kind, or in an error.
 
     Args:
         content: the ONNX file.
         place: where it came from, for messages.
-        classes: how many there are.
+        gives: the outputs by name: the shape of one row's answer, and its type.
+        command: the command that runs it.
 
     Raises:
         BadInput: ONNX Runtime is not installed.
         DoesNotVerify: the file is none, or does what is not run here.
     """
 
-    def __init__(self, content: bytes, place: Path, classes: int) -> None:
-        self._place, self._classes, self._together = place, classes, TOGETHER
+    def __init__(
+        self,
+        content: bytes,
+        place: Path,
+        gives: Mapping[str, tuple[tuple[int, ...], type]],
+        command: str,
+    ) -> None:
+        self._place, self._gives, self._together = place, gives, TOGETHER
         try:
-            check_graph(content)
+            check_graph(content, gives)
         except ValueError as error:
             raise self._refused(f"it is not run here: {error}") from None
         self._child = subprocess.Popen(
@@ -68,14 +75,17 @@ class StrangersModel(AbstractContextManager["StrangersModel"]):
             if "unloaded" in head:
                 absent = head["unloaded"] == "absent"
                 why = "it runs the bundle's model"
-                raise unloaded("onnxruntime", "predict", why, absent=absent)
-            self._ask({}, content, seconds=SECONDS_TO_OPEN)
+                raise unloaded("onnxruntime", command, why, absent=absent)
+            self._ask({"outputs": list(gives)}, content, seconds=SECONDS_TO_OPEN)
         except _CannotRun as error:
             self.close()
             raise self._refused(f"ONNX Runtime cannot open it ({error})") from None
         except BaseException:
             self.close()
             raise
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *ended: object) -> None:
         self.close()
@@ -89,13 +99,13 @@ class StrangersModel(AbstractContextManager["StrangersModel"]):
                 stream.close()
         self._child.wait()
 
-    def run(self, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels]:
-        """The logits and labels of some records, of fewer at once where the memory is too small.
+    def answers(self, x: npt.NDArray[np.float32]) -> list[npt.NDArray[Any]]:
+        """What it gives to some rows, to fewer at once where the memory is too small.
 
         Raises:
-            BadInput: a score is not a finite number.
+            BadInput: an answer is not a finite number.
             DoesNotVerify: the model takes too long or too much memory, or answers with something
-                else than a score per class and a label per record.
+                else than what it should give.
         """
         answers, start = [], 0
         while start < len(x):
@@ -108,30 +118,29 @@ class StrangersModel(AbstractContextManager["StrangersModel"]):
                 self._together = len(some) // 2
                 continue
             start += len(some)
-        logits, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
-        return logits, labels
+        return [np.concatenate(parts) for parts in zip(*answers, strict=True)]
 
-    def _answer(self, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels]:
+    def _answer(self, x: npt.NDArray[np.float32]) -> list[npt.NDArray[Any]]:
         seconds = SECONDS + SECONDS_PER_RECORD * len(x)
         head, bodies = self._ask({"shape": x.shape}, x.tobytes(), seconds=seconds)
-        expected = {"logits": [len(x), self._classes], "label": [len(x)]}
-        kinds = {"logits": np.float32, "label": np.int64}
-        found = {}
-        for (name, kind), body in zip(kinds.items(), bodies, strict=True):
-            if head[name] != {"shape": expected[name], "dtype": np.dtype(kind).str}:
-                raise self._refused(f"its `{name}` are not one per record and class")
-            found[name] = np.frombuffer(body, dtype=kind).reshape(expected[name])
-        logits, labels = found["logits"], found["label"]
-        if labels.min() < 0 or labels.max() >= self._classes:
-            raise self._refused("it gives a label that is none of its classes")
-        if not np.isfinite(logits).all():
-            raise BadInput(
-                "the model gives a score that is not a finite number",
-                where=str(self._place),
-                why="such a label means nothing",
-                remedy="give records in the range the model was trained on",
-            )
-        return logits, labels
+        found = []
+        for (name, (tail, kind)), body in zip(self._gives.items(), bodies, strict=True):
+            shape = [len(x), *tail]
+            if head[name] != {"shape": shape, "dtype": np.dtype(kind).str}:
+                raise self._refused(
+                    f"its `{name}` are not {' x '.join(map(str, tail)) or 'one'} "
+                    f"{np.dtype(kind).name} per record"
+                )
+            array: npt.NDArray[Any] = np.frombuffer(body, dtype=kind).reshape(shape)
+            if not np.isfinite(array).all():
+                raise BadInput(
+                    f"the model gives `{name}` that are not finite numbers",
+                    where=str(self._place),
+                    why="such an answer means nothing",
+                    remedy="give records in the range the model was trained on",
+                )
+            found.append(array)
+        return found
 
     def _ask(
         self, head: dict[str, Any], body: bytes, *, seconds: float
@@ -167,7 +176,65 @@ class StrangersModel(AbstractContextManager["StrangersModel"]):
             f"the model in {self._place.name} cannot be used: {what}",
             where=str(self._place),
             why="a model from a stranger is a program, and gets no more time, memory and freedom "
-            "than labels need",
+            "than its answers need",
             remedy="ask whoever released it for an unchanged copy; if you trust this one, run it "
             "with ONNX Runtime yourself",
         )
+
+
+class StrangersModel(StrangersGraph):
+    """A classifier, run with limits.
+
+    Guarantee: whatever the file holds, it ends: in scores and labels of the right kind, or in an
+    error.
+
+    Args:
+        content: the ONNX file.
+        place: where it came from, for messages.
+        classes: how many there are.
+        command: the command that runs it.
+
+    Raises:
+        BadInput: ONNX Runtime is not installed.
+        DoesNotVerify: the file is none, or does what is not run here.
+    """
+
+    def __init__(self, content: bytes, place: Path, classes: int, command: str = "predict") -> None:
+        self._classes = classes
+        gives = {"logits": ((classes,), np.float32), "label": ((), np.int64)}
+        super().__init__(content, place, gives, command)
+
+    def run(self, x: npt.NDArray[np.float32]) -> tuple[Logits, Labels]:
+        """The logits and labels of some records; raises as `answers`, and for other labels."""
+        logits, labels = self.answers(x)
+        if len(labels) and not 0 <= labels.min() <= labels.max() < self._classes:
+            raise self._refused("it gives a label that is none of its classes")
+        return logits, labels
+
+
+class StrangersGenerator(StrangersGraph):
+    """A generator, run with limits: from rows of latent numbers to records in [0, full_scale].
+
+    Args:
+        content: the ONNX file.
+        place: where it came from, for messages.
+        shape: of one record.
+        full_scale: the largest value of a record.
+
+    Raises:
+        BadInput: ONNX Runtime is not installed.
+        DoesNotVerify: the file is none, or does what is not run here.
+    """
+
+    def __init__(
+        self, content: bytes, place: Path, shape: tuple[int, ...], full_scale: float
+    ) -> None:
+        self._full_scale = np.float32(full_scale)
+        super().__init__(content, place, {"records": (shape, np.float32)}, "sample")
+
+    def run(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """The records of some rows; raises as `answers`, and for records out of range."""
+        (records,) = self.answers(rows)
+        if len(records) and not 0 <= records.min() <= records.max() <= self._full_scale:
+            raise self._refused("it gives records out of their range")
+        return records

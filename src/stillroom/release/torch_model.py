@@ -15,6 +15,7 @@ from stillroom.engine.workers import one_thread
 from stillroom.errors import BadInput
 from stillroom.models import parameter_count
 from stillroom.release.compression import quiet
+from stillroom.release.graph import SCORED
 from stillroom.release.linear_graph import IR_VERSION
 from stillroom.release.strangers_model import TOGETHER
 
@@ -73,43 +74,10 @@ class TorchModel:
         Raises:
             BadInput: the network has a part that ONNX cannot say.
         """
-        from onnx import checker, helper
-
-        model = self._exported()
-        _strip(model)
-        model.ir_version = IR_VERSION
-        model.producer_name, model.producer_version = "stillroom", ""
-        model.graph.name = "stillroom"
-        helper.set_model_props(model, {"classes": json.dumps(list(classes))})
-        checker.check_model(model, full_check=True)
-        content: bytes = model.SerializeToString(deterministic=True)
-        return content
-
-    def _exported(self) -> Any:
         # Three records: one would be taken for a constant.
         example = torch.zeros(3, *self.shape)
-        try:
-            with one_thread(), torch.no_grad(), quiet():
-                program = torch.onnx.export(
-                    _Labelled(self._network).eval(),
-                    (example,),
-                    input_names=["x"],
-                    output_names=["logits", "label"],
-                    dynamic_shapes=({0: torch.export.Dim("N", min=1)},),
-                    opset_version=_OPSET,
-                    dynamo=True,
-                    external_data=False,
-                    verbose=False,
-                )
-        except Exception as error:
-            raise BadInput(
-                f"the network cannot be written as ONNX ({type(error).__name__})",
-                where="model.onnx",
-                why="whoever receives the model runs it without torch",
-                remedy="build it of layers that torch.onnx.export knows, for any number of records",
-            ) from error
-        assert program is not None
-        return program.model_proto
+        told = {"classes": json.dumps(list(classes))}
+        return exported(_Labelled(self._network), example, list(SCORED), "model.onnx", told)
 
     def _count_outputs(self) -> int:
         try:
@@ -143,6 +111,59 @@ class _Labelled(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         scores = self.network(x)
         return scores, scores.argmax(dim=1)
+
+
+def exported(
+    network: nn.Module, example: torch.Tensor, gives: list[str], file: str, told: dict[str, str]
+) -> bytes:
+    """A network as an ONNX file: weights inside, nothing in it from this machine.
+
+    Args:
+        network: from rows `x` to its outputs.
+        example: some rows.
+        gives: the names of the outputs.
+        file: what the file will be called, for messages.
+        told: what the file says beside its graph.
+
+    Raises:
+        BadInput: the network has a part that ONNX cannot say.
+    """
+    from onnx import checker, helper
+
+    model = _program(network, example, gives, file)
+    _strip(model)
+    model.ir_version = IR_VERSION
+    model.producer_name, model.producer_version = "stillroom", ""
+    model.graph.name = "stillroom"
+    helper.set_model_props(model, told)
+    checker.check_model(model, full_check=True)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
+def _program(network: nn.Module, example: torch.Tensor, gives: list[str], file: str) -> Any:
+    try:
+        with one_thread(), torch.no_grad(), quiet():
+            program = torch.onnx.export(
+                network.eval(),
+                (example,),
+                input_names=["x"],
+                output_names=gives,
+                dynamic_shapes=({0: torch.export.Dim("N", min=1)},),
+                opset_version=_OPSET,
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+    except Exception as error:
+        raise BadInput(
+            f"the network cannot be written as ONNX ({type(error).__name__})",
+            where=file,
+            why="whoever receives the model runs it without torch",
+            remedy="build it of layers that torch.onnx.export knows, for any number of records",
+        ) from error
+    assert program is not None
+    return program.model_proto
 
 
 def _strip(message: Any) -> None:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from stillroom.methods.base import SHOWN_SAMPLES, Job, Plan, Result, Terms
 from stillroom.methods.direct.section import StudentSection
+from stillroom.methods.generators import sketch_generator, sketch_terms
 from stillroom.recipe import Recipe
 from stillroom.release.sections.published import Claim
 from stillroom.sources import SOURCES, Ask, Facts, Setting
@@ -74,6 +75,7 @@ class Direct:
             warnings=own.warnings,
             observed=own.observed,
             samples=SHOWN_SAMPLES if recipe.sketch else 0,
+            generator=sketch_terms(recipe),
         )
 
     def prepare(self, setting: Setting) -> Job:
@@ -93,7 +95,12 @@ class Direct:
                 from stillroom.methods.direct.student import taught
 
                 model = taught(recipe, answers, setting.progress)
-            return Result(model, answers.observed, samples=answers.sketch.shown(SHOWN_SAMPLES))
+            return Result(
+                model,
+                answers.observed,
+                samples=answers.sketch.shown(SHOWN_SAMPLES),
+                generator=sketch_generator(answers.sketch),
+            )
 
         return Job(source.width, run)
 

@@ -11,6 +11,7 @@ from torch import nn
 from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.methods.base import SHOWN_SAMPLES, Measured, ModelGuesses, Result
+from stillroom.methods.generators import sketch_generator
 from stillroom.methods.rona.algorithm import Guide, teach
 from stillroom.methods.rona.lessons import FreeLessons, Hinting, PaidLessons
 from stillroom.methods.rona.public_part import PublicPart, blocks_of
@@ -133,12 +134,13 @@ class RonaJob:
         pictures = self.public.pictures
         teach(self.student, pictures, self.public, lessons, self.part, self.guide, progress.step)
         beside: dict[str, ReleasedModel] = {}
-        samples = None
+        samples = generator = None
         if isinstance(answers, TrainedAnswers):
             assert answers.untaught is not None
             teacher = answers.model
             beside = {UNTAUGHT: answers.untaught, "teacher": teacher}
             samples = answers.sketch.shown(SHOWN_SAMPLES)
+            generator = sketch_generator(answers.sketch)
         else:
             assert isinstance(answers, PaidEnsemble)
             teacher = self.released(self.auxiliary, f"network `{self.part.auxiliary}`")
@@ -151,6 +153,7 @@ class RonaJob:
             controls=self.controls(beside),
             compression=report(teacher, model, self.setting.facts.classes),
             samples=samples,
+            generator=generator,
         )
 
     def released(self, network: nn.Module, about: str) -> ReleasedModel:

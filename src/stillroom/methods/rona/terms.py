@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stillroom.methods.base import SHOWN_SAMPLES, Terms
+from stillroom.methods.generators import sketch_terms
 from stillroom.methods.rona.claims import claimed_epsilon, headline_of, verdict_on
 from stillroom.release.sections.controls import BASE, Control
 from stillroom.release.sections.published import Claim
@@ -89,4 +90,5 @@ def terms_of(recipe: RonaRecipe, observed: Observed, paid: int) -> Terms:
         warnings=own.warnings,
         observed=own.observed,
         samples=SHOWN_SAMPLES if recipe.sketch else 0,
+        generator=sketch_terms(recipe),
     )
