@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from stillroom.errors import BadInput
 from stillroom.methods.dpdfd.generator_section import GeneratorSection
-from stillroom.methods.dpdfd.queries import Floats
 from stillroom.models import AsPictures
 from stillroom.models.training import by_logits, fitting_temperature
 from stillroom.public.data_free_losses import generator_loss, logits_and_features
 from stillroom.public.generators import Generator, latents
 from stillroom.randomness import integers
+from stillroom.release.torch_generator import NetworkGenerator
 
 BATCH = 64
 STUDENT_RATE = 1e-3
-TOGETHER = 500
 
 
 class GeneratorTraining:
@@ -100,19 +98,12 @@ class GeneratorTraining:
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
-    def pictures(self, count: int, seed: int) -> Floats:
-        """Pictures in [0, 1], in the shape of stored records."""
-        z, labels = self._latents("pictures", seed, count=count)
-        classes = [None] * -(-count // TOGETHER) if labels is None else labels.split(TOGETHER)
-        self.generator.eval()
-        with torch.no_grad():
-            drawn = [
-                self._stored(self.generator(some, which)) / self._pictures.full_scale
-                for some, which in zip(z.split(TOGETHER), classes, strict=True)
-            ]
-        shape = self._pictures.shape
-        empty = np.zeros((0, *shape), dtype=np.float32)
-        return np.concatenate([empty, *(part.numpy() for part in drawn)]) if count else empty
+    def released(self) -> NetworkGenerator:
+        """The generator as it is now, to draw from."""
+        pictures = self._pictures
+        return NetworkGenerator(
+            self.generator, pictures.shape, pictures.full_scale, self._part.model
+        )
 
     def _latents(self, *names: str | int, count: int) -> tuple[Tensor, Tensor | None]:
         z = latents(self._seed, "generator", *names, count=count, size=self.generator.latent)
