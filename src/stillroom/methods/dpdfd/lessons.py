@@ -26,7 +26,7 @@ from stillroom.sources.base import Answers
 
 CODES = 255
 """A bank keeps eight bits per value, as most pictures have."""
-TOGETHER = 250
+TOGETHER = 50
 """Queries that are refined at once."""
 Floats = npt.NDArray[np.float32]
 
