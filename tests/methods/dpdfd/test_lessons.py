@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,13 +9,15 @@ from torch import nn
 
 from stillroom.data import digits
 from stillroom.errors import BadInput
-from stillroom.methods.dpdfd.lessons import LessonPlan, Lessons, teach
+from stillroom.methods.dpdfd.lessons import Lessons, teach
+from stillroom.methods.dpdfd.queries import Queries
+from stillroom.methods.dpdfd.section import DpdfdSection
 from stillroom.models import AsPictures, build
 from stillroom.randomness import seeded_torch, uniforms
 from stillroom.sources.base import Answers, Scores
 
 SHAPE, SCALE = (8, 8), 16.0
-PLAN = LessonPlan(
+PLAN = DpdfdSection.of(
     rounds=3,
     samples=200,
     structured=200,
@@ -57,9 +57,19 @@ def untaught(shape=SHAPE, model="mlp"):
     return build(model, pictures.given, 4, seed=1), pictures
 
 
+def changed(**numbers):
+    return PLAN.model_copy(update=numbers)
+
+
+def lessons_of(student, pictures, answers, plan=PLAN):
+    queries = Queries(answers, plan, pictures.shape, SCALE)
+    return Lessons(student, pictures, answers, queries, plan)
+
+
 def taught(answers, plan=PLAN, *, shape=SHAPE, model="mlp", **more):
     student, pictures = untaught(shape, model)
-    teach(student, pictures, answers, plan, shape=shape, full_scale=SCALE, **more)
+    queries = Queries(answers, plan, shape, SCALE)
+    teach(student, pictures, answers, queries, plan, **more)
     return student
 
 
@@ -78,7 +88,7 @@ def agreement(student, answers):
 def test_a_student_learns_what_it_never_saw():
     answers = Known()
     before = agreement(untaught()[0].eval(), answers)
-    student = taught(answers, replace(PLAN, rounds=5, epochs=6))
+    student = taught(answers, changed(rounds=5, epochs=6))
     assert not student.training
     assert agreement(student, answers) > max(0.8, before + 0.2)
 
@@ -98,13 +108,13 @@ def test_with_and_without_sketch_and_gradients(sketch, network):
 @pytest.mark.parametrize("shape", [(16, 16), (8, 8, 3)])
 def test_other_pictures(shape):
     answers = Known(shape=shape)
-    student = taught(answers, replace(PLAN, rounds=2), shape=shape, model="wide-75k")
+    student = taught(answers, changed(rounds=2), shape=shape, model="wide-75k")
     assert torch.isfinite(weights(student)).all()
 
 
 def test_reproducible_from_the_seed():
     one, again = taught(Known()), taught(Known())
-    other = taught(Known(), replace(PLAN, start_seed=1))
+    other = taught(Known(), changed(start_seed=1))
     assert torch.equal(weights(one), weights(again))
     assert not torch.equal(weights(one), weights(other))
 
@@ -119,7 +129,7 @@ def test_every_round_asks_something_new():
 
 def test_refinement_begins_in_the_second_round_and_raises_disagreement():
     plain, moved = Known(), Known()
-    taught(plain, replace(PLAN, refined=0.0))
+    taught(plain, changed(refined=0.0))
     taught(moved)
     same = [
         (a == b).reshape(len(a), -1).all(axis=1).mean()
@@ -148,7 +158,7 @@ def test_a_run_that_was_cut_off_ends_the_same(after, tmp_path):
 
 def test_the_bank_is_bounded():
     sizes = []
-    plan = replace(PLAN, rounds=4, epochs=1)
+    plan = changed(rounds=4, epochs=1)
     taught(Known(), plan, on_round=lambda done, lessons: sizes.append(len(lessons.state()["bank"])))
     assert sizes == [600, 1200, 1200, 1200]
 
@@ -174,7 +184,7 @@ def test_a_refined_query_that_is_no_number_is_found():
     answers = Known()
     answers.network = Broken(answers.layers)
     student, pictures = untaught()
-    lessons = Lessons(student, pictures, answers, PLAN, shape=SHAPE, full_scale=SCALE)
+    lessons = lessons_of(student, pictures, answers)
     lessons.round()
     good = weights(student)
     with pytest.raises(BadInput, match=r"query is not a number \[round 2, queries\]"):
@@ -186,7 +196,7 @@ def test_a_refined_query_that_is_no_number_is_found():
 def test_a_loss_that_is_no_number_is_found():
     answers = Known()
     student, pictures = untaught()
-    lessons = Lessons(student, pictures, answers, PLAN, shape=SHAPE, full_scale=SCALE)
+    lessons = lessons_of(student, pictures, answers)
     lessons.round()
     good = weights(student)
     answers.layers[3].bias[0] = float("nan")
@@ -198,6 +208,6 @@ def test_a_loss_that_is_no_number_is_found():
 
 def test_rows_of_features_are_refused():
     student, pictures = untaught((64,))
-    lessons = Lessons(student, pictures, Known(shape=(64,)), PLAN, shape=(64,), full_scale=SCALE)
+    lessons = lessons_of(student, pictures, Known(shape=(64,)))
     with pytest.raises(BadInput, match="random pictures"):
         lessons.round()

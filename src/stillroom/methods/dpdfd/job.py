@@ -140,9 +140,7 @@ class DpdfdJob:
         if self.generator is None or self.recipe.generator is None:
             return None
         part, seed = self.recipe.generator, self.part.start_seed
-        return GeneratorTraining(
-            self.generator, self.student, teacher, self.pictures, part, seed
-        )
+        return GeneratorTraining(self.generator, self.student, teacher, self.pictures, part, seed)
 
     def _take_turns(self, turns: GeneratorTraining, state: dict[str, Any]) -> None:
         """Once: a run that goes on takes both as they were."""
@@ -163,7 +161,7 @@ class DpdfdJob:
     @property
     def _turns_per_round(self) -> int:
         assert self.recipe.generator is not None
-        return max(1, self.recipe.generator.steps // self.part.rounds)
+        return -(-self.recipe.generator.steps // self.part.rounds)
 
     def _queries(self, answers: Answers, turns: GeneratorTraining | None) -> Queries:
         scale = self.pictures.full_scale

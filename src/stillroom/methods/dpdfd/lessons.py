@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from stillroom.errors import BadInput
+from stillroom.methods.dpdfd.queries import Queries
+from stillroom.methods.dpdfd.section import DpdfdSection
+from stillroom.models import AsPictures
 from stillroom.models.training import NetworkTraining, by_logits, fitting_temperature
-from stillroom.public.query_mixing import mixed_queries, retouched
 from stillroom.public.refinement import Refinement
-from stillroom.public.structured_queries import structured_queries
 from stillroom.randomness import order, uniforms
 from stillroom.sources.base import Answers
 
@@ -28,44 +28,6 @@ CODES = 255
 """A bank keeps eight bits per value, as most pictures have."""
 TOGETHER = 50
 """Queries that are refined at once."""
-Floats = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class LessonPlan:
-    """How a student is taught; all numbers are public.
-
-    Args:
-        rounds: of fresh queries.
-        samples: queries per round that are samples of the sketch; none where there is no sketch.
-        structured: queries per round that are random shapes, curves and clouds.
-        mixed: queries per round that join a sample with another, or with a structured one.
-        refined: share of a round's queries that are moved to where student and teacher disagree,
-            from the second round on.
-        refinement_length: the longest way of a refined query, root mean square per pixel, as a
-            share of white.
-        refinement_steps: gradient steps on that way.
-        frequencies: cosines per side and channel that a step may move, from the lowest on.
-        bank: queries that are kept, the latest ones.
-        epochs: passes over the bank per round.
-        batch: queries per step.
-        learning_rate: the highest of its one cycle.
-        start_seed: of queries, order and refinement.
-    """
-
-    rounds: int = 12
-    samples: int = 4000
-    structured: int = 4000
-    mixed: int = 4000
-    refined: float = 0.3
-    refinement_length: float = 0.1
-    refinement_steps: int = 1
-    frequencies: int = 150
-    bank: int = 48_000
-    epochs: int = 2
-    batch: int = 128
-    learning_rate: float = 3e-3
-    start_seed: int = 0
 
 
 class Lessons:
@@ -77,34 +39,28 @@ class Lessons:
         student: trained in place, from pictures to logits; in eval mode between rounds.
         pictures: from stored records to what the student reads.
         answers: asked without limit; its network is differentiated through, where it has one.
+        queries: what each round asks about.
         plan: the numbers.
-        shape: of one stored record.
-        full_scale: the largest value of a stored record.
-
-    Raises:
-        BadInput: no query can be made of such a shape.
     """
 
     def __init__(
         self,
         student: nn.Module,
-        pictures: nn.Module,
+        pictures: AsPictures,
         answers: Answers,
-        plan: LessonPlan,
-        *,
-        shape: tuple[int, ...],
-        full_scale: float,
+        queries: Queries,
+        plan: DpdfdSection,
     ) -> None:
         # Channels last: a convolution on a processor takes half the time.
         student.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.student = student
-        self._answers, self._plan = answers, plan
-        self._shape, self._full_scale = tuple(shape), full_scale
-        self._decoded = nn.Sequential(_Codes(full_scale), pictures)
+        self._answers, self._queries, self._plan = answers, queries, plan
+        self._shape, self._full_scale = pictures.shape, pictures.full_scale
+        self._decoded = nn.Sequential(_Codes(self._full_scale), pictures)
         self._whole = nn.Sequential(pictures, student)
         self.done = 0
         self._temperature: float | None = None
-        self._x = torch.zeros(0, *shape, dtype=torch.uint8)
+        self._x = torch.zeros(0, *self._shape, dtype=torch.uint8)
         self._scores = torch.zeros(0, 0)
         self._training = NetworkTraining(
             student,
@@ -125,7 +81,7 @@ class Lessons:
         """
         good = copy.deepcopy(self.student.state_dict())
         try:
-            self._keep(self._queries())
+            self._keep(self._refined(self._queries.of_round(self.done)))
             assert self._temperature is not None
             loss = by_logits(self._temperature)
             for epoch in range(self._plan.epochs):
@@ -153,37 +109,18 @@ class Lessons:
         self._x, self._scores = state["bank"], state["scores"]
         self._training.restore(state["training"])
 
-    def _queries(self) -> Tensor:
-        """The round's queries in stored units, some of them refined."""
-        plan, seed = self._plan, self._seed
-        samples = self._samples(plan.samples + 2 * plan.mixed, 0)
-        made = [_none(self._shape)]
-        made.append(structured_queries(plan.structured, self._shape, seed=seed))
-        if samples is not None:
-            first, second, third = np.split(samples, [plan.samples, plan.samples + plan.mixed])
-            half = plan.mixed // 2
-            drawn = structured_queries(plan.mixed - half, self._shape, seed=seed + 1)
-            other = np.concatenate([third[:half], drawn])
-            made += [retouched(first, seed=seed), mixed_queries(second, other, seed=seed)]
-        x = torch.from_numpy(np.concatenate(made)) * self._full_scale
-        return self._refined(x)
-
-    def _samples(self, count: int, place: int) -> Floats | None:
-        drawn = self._answers.samples(count, self._seed + place)
-        return None if drawn is None else (drawn / self._full_scale).astype(np.float32)
-
-    @property
-    def _seed(self) -> int:
-        """Of this round's queries, apart from those of other rounds."""
-        return self._plan.start_seed + 1000 * (self.done + 1)
+    def latest(self, count: int) -> npt.NDArray[np.float32]:
+        """Some of the last queries, in the units of stored records."""
+        latest: npt.NDArray[np.float32] = self._decoded[0](self._x[-count:]).numpy()
+        return latest
 
     def _refined(self, x: Tensor) -> Tensor:
-        plan, teacher = self._plan, self._answers.network
+        plan, teacher, seed = self._plan, self._answers.network, self._queries.seed(self.done)
         count = round(plan.refined * len(x))
         if self.done == 0 or teacher is None or not count:
             return x
-        which = torch.from_numpy(order(self._seed, "refined", size=len(x))[:count])
-        length = torch.from_numpy(uniforms(self._seed, "length", size=count)).float()
+        which = torch.from_numpy(order(seed, "refined", size=len(x))[:count])
+        length = torch.from_numpy(uniforms(seed, "length", size=count)).float()
         length *= plan.refinement_length
         move = Refinement(teacher, self._whole, self._shape, self._full_scale, plan.frequencies)
         for at, far in zip(
@@ -222,18 +159,13 @@ class _Codes(nn.Module):
         return codes.to(torch.float32) * self._step
 
 
-def _none(shape: tuple[int, ...]) -> Floats:
-    return np.zeros((0, *shape), dtype=np.float32)
-
-
 def teach(
     student: nn.Module,
-    pictures: nn.Module,
+    pictures: AsPictures,
     answers: Answers,
-    plan: LessonPlan,
+    queries: Queries,
+    plan: DpdfdSection,
     *,
-    shape: tuple[int, ...],
-    full_scale: float,
     state: Mapping[str, Any] | None = None,
     on_round: Callable[[int, Lessons], None] = lambda done, lessons: None,
     on_step: Callable[[int, int], None] = lambda done, total: None,
@@ -246,9 +178,8 @@ def teach(
         student: trained in place, from pictures to logits.
         pictures: from stored records to what the student reads.
         answers: asked without limit.
+        queries: what each round asks about.
         plan: the numbers.
-        shape: of one stored record.
-        full_scale: the largest value of a stored record.
         state: of the last round that was finished, from `Lessons.state`.
         on_round: told how many rounds are done, and given the lessons, to keep their state.
         on_step: told how many passes are done, and of how many.
@@ -256,7 +187,7 @@ def teach(
     Raises:
         BadInput: no query can be made, or a query or the loss is not a number.
     """
-    lessons = Lessons(student, pictures, answers, plan, shape=shape, full_scale=full_scale)
+    lessons = Lessons(student, pictures, answers, queries, plan)
     if state is not None:
         lessons.restore(state)
     total = plan.rounds * plan.epochs

@@ -42,7 +42,8 @@ def normalised(stability: float = STABILITY) -> Loss:
     def loss(guess: Tensor, scores: Tensor) -> Tensor:
         gradient = (F.softmax(guess, 1) - F.softmax(scores, 1)).detach()
         step = gradient / (gradient.norm(dim=1, keepdim=True) + stability)
-        return (guess * step).sum(1).mean()
+        found: Tensor = (guess * step).sum(1).mean()
+        return found
 
     return loss
 
