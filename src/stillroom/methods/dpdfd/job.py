@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from stillroom.methods.dpdfd.generator_training import GeneratorTraining
 from stillroom.methods.dpdfd.lessons import Lessons, teach
 from stillroom.methods.dpdfd.paid_lessons import PaidLessons, most_questions
 from stillroom.methods.dpdfd.queries import Floats, Queries
+from stillroom.methods.dpdfd.terms import about_student
 from stillroom.methods.generators import shown_samples, sketch_generator
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.public.generators import build_generator
@@ -71,9 +73,8 @@ class DpdfdJob:
             self._teach_freely(answers)
         else:
             self._teach_by_paid_answers(answers)
-        about = f"network `{self.part.student}`, a student"
         layers = nn.Sequential(self.pictures, self.student).eval()
-        model = TorchModel(layers, self.setting.facts.shape, about)
+        model = TorchModel(layers, self.setting.facts.shape, about_student(self.recipe))
         controls: dict[str, Measured] = {}
         compression = None
         if isinstance(answers, TrainedAnswers):
@@ -100,7 +101,7 @@ class DpdfdJob:
         progress.tell("student")
 
         def keep(done: int, lessons: Lessons) -> None:
-            self._keep({"lessons": lessons.state(), **self._generators_state()})
+            self._keep({**self._networks(), "lessons": lessons.state()})
             self._show(lessons.latest(SHOWN_SAMPLES), f"round-{done}")
 
         teach(
@@ -156,12 +157,13 @@ class DpdfdJob:
             self.setting.progress.step(min(done + per_sheet, steps), steps)
             records, _ = turns.released().draw(0, SHOWN_SAMPLES)
             self._show(records, f"generator-{done // per_sheet + 1}")
-        self._keep({**self._generators_state(), "student": self.student.state_dict()})
+        self._keep(self._networks())
 
     @property
     def _turns_per_round(self) -> int:
         assert self.recipe.generator is not None
-        return -(-self.recipe.generator.steps // self.part.rounds)
+        per_round: int = math.ceil(self.recipe.generator.steps / self.part.rounds)
+        return per_round
 
     def _queries(self, answers: Answers, turns: GeneratorTraining | None) -> Queries:
         scale = self.pictures.full_scale
@@ -227,8 +229,9 @@ class DpdfdJob:
                 remedy="ask fewer questions, or make more queries per round",
             )
 
-    def _generators_state(self) -> dict[str, Any]:
-        return {} if self.generator is None else {"generator": self.generator.state_dict()}
+    def _networks(self) -> dict[str, Any]:
+        own = {"student": self.student.state_dict()}
+        return own if self.generator is None else {**own, "generator": self.generator.state_dict()}
 
     @property
     def _state_file(self) -> Path:

@@ -96,17 +96,21 @@ class PaidLessons:
             self._ask(pool, number)
             if number == self._plan.rounds - 1:
                 self._answers.close()
-            if not self._x:
-                raise BadInput(
-                    "no question was answered",
-                    where=f"round {number + 1}",
-                    why="the student would learn nothing",
-                    remedy="lower teachers.threshold, or ask about more pictures",
-                )
-            x, scores = torch.cat(self._x), torch.cat(self._scores)
-            for _ in range(self._plan.epochs):
-                self._training.distil(x, scores, min(self._plan.batch, len(x)), normalised())
+            if self._x:
+                self._learn(torch.cat(self._x), torch.cat(self._scores))
             on_round(number + 1, pool)
+        if not self._x:
+            raise BadInput(
+                "no question was answered",
+                where="teachers.threshold",
+                why="the teachers agree on none of the queries, so the student learnt nothing",
+                remedy="lower the threshold, or draw queries from a [sketch]",
+            )
+
+    def _learn(self, x: Tensor, scores: Tensor) -> None:
+        """The gradient is formed anew from the same paid answers, pass after pass."""
+        for _ in range(self._plan.epochs):
+            self._training.distil(x, scores, min(self._plan.batch, len(x)), normalised())
 
     def _ask(self, pool: Tensor, number: int) -> None:
         """Buy answers about a part of the pool; the latest word on a group stays its own."""

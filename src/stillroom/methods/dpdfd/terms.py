@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from stillroom.methods.dpdfd import DpdfdRecipe
 
 TEACHER = Control("teacher", None, "whom the student learnt from", private=False)
-NEVER_SAW = "the student: it never saw a real picture, public or sensitive"
 STRUCTURED = "random shapes, curves and clouds, made of nothing"
 
 
@@ -33,6 +32,11 @@ def generator_terms(recipe: DpdfdRecipe) -> Mapping[str, Any] | None:
     return network_terms(recipe, part.model, part.latent, conditional=part.conditional)
 
 
+def about_student(recipe: DpdfdRecipe) -> str:
+    """What is released, in one line."""
+    return f"network `{recipe.dpdfd.student}`, a student that never saw a real picture"
+
+
 def terms_of(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms:
     """The terms of the certified method, by its source."""
     own, part = SOURCES[recipe.source].terms(recipe, observed, paid), recipe.dpdfd
@@ -45,9 +49,9 @@ def terms_of(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms:
     }
     drawn = recipe.sketch is not None or recipe.generator is not None
     return Terms(
-        f"network `{part.student}`, a student of a {own.about}",
+        about_student(recipe),
         own.assumptions,
-        (*own.knowledge, *(text for text, holds in used.items() if holds), NEVER_SAW),
+        (*own.knowledge, *(text for text, holds in used.items() if holds)),
         teacher=own.about if recipe.source == "trained" else None,
         warnings=own.warnings,
         observed=own.observed,
