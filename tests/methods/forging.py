@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stillroom.release.card import card_html
-from stillroom.release.files import CARD, CERTIFICATE, LISTED, MANIFEST, digest, to_bytes
+from stillroom.release.files import CARD, CERTIFICATE, MANIFEST, digest, to_bytes
 from stillroom.release.manifest import make_manifest
 
 Step = str | int
@@ -136,5 +136,6 @@ def forge(bundle: Path, certificate: dict[str, Any], picture: bytes | None) -> N
 
 def rehash(bundle: Path) -> None:
     """Make the manifest fit the files as they are."""
-    contents = {name: (bundle / name).read_bytes() for name in LISTED}
+    files = [file for file in sorted(bundle.iterdir()) if file.name != MANIFEST]
+    contents = {file.name: file.read_bytes() for file in files}
     (bundle / MANIFEST).write_bytes(to_bytes(make_manifest(contents, None)))

@@ -162,7 +162,7 @@ def test_no_field_can_be_changed_but_the_releasers_word(made, tmp_path, name):
     assert beyond(accepted(folder)) == {}
 
 
-COMPANY = ("sections", "facts", "unprotected", "headline")
+COMPANY = ("sections", "facts", "unprotected", "headline", "artefacts")
 
 
 @pytest.mark.parametrize(

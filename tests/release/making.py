@@ -16,7 +16,7 @@ from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism
 from stillroom.gate.entropy import Entropy
 from stillroom.release import Evaluation, LinearModel, ReleaseRecord, classifier_record
 from stillroom.release.card import card_html
-from stillroom.release.files import LISTED, MANIFEST, digest, to_bytes
+from stillroom.release.files import MANIFEST, digest, to_bytes
 from stillroom.release.manifest import make_manifest
 from stillroom.vocabulary import Bounded, Unit
 
@@ -90,5 +90,6 @@ def forge(bundle: Path, certificate: dict[str, Any]) -> None:
 
 def remanifest(bundle: Path) -> None:
     """Make the manifest fit the files as they are now."""
-    contents = {name: (bundle / name).read_bytes() for name in LISTED}
+    files = [file for file in sorted(bundle.iterdir()) if file.name != MANIFEST]
+    contents = {file.name: file.read_bytes() for file in files}
     (bundle / MANIFEST).write_bytes(to_bytes(make_manifest(contents, None)))

@@ -88,14 +88,13 @@ def parameters(name="means", kind="parameters"):
     return Artefact(name, kind, "the means of <ten> classes", 6, {"means": np.ones((2, 3))})
 
 
-@pytest.mark.parametrize("kind", ["parameters", "generator"])
-def test_artefacts_beside_a_classifier(tmp_path, kind):
+def test_artefacts_beside_a_classifier(tmp_path):
     made = make(tmp_path)
-    record = dataclasses.replace(made, artefacts=(*made.artefacts, parameters(kind=kind)))
+    record = dataclasses.replace(made, artefacts=(parameters(), *made.artefacts))
     certificate = write_bundle(record, tmp_path / "bundle")
-    means, model = certificate["artefacts"]
+    model, means = certificate["artefacts"]
     assert (means["name"], means["kind"], list(means["files"])) == (
-        *("means", kind),
+        *("means", "parameters"),
         ["means.safetensors"],
     )
     assert model["kind"] == "classifier"
@@ -116,7 +115,13 @@ def test_a_release_without_a_classifier(tmp_path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"kind": "oracle"}, {"name": "../up"}, {"name": "Model"}, {"kind": "classifier"}],
+    [
+        {"kind": "oracle"},
+        {"name": "../up"},
+        {"name": "Model"},
+        {"kind": "classifier"},
+        {"kind": "generator"},
+    ],
     ids=str,
 )
 def test_what_is_no_artefact_is_refused(changes):

@@ -8,15 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from stillroom.recipe import Recipe
 from stillroom.release.generator import (
     ABOUT_SKETCH,
+    ReleasedGenerator,
     SketchGenerator,
     about_network,
     network_states,
     sketch_states,
 )
+from stillroom.release.sections.samples import drawable
 from stillroom.sources.sketch import DrawnSketch, SketchSection
+
+Pictures = npt.NDArray[np.float32]
 
 
 def sketch_terms(recipe: Recipe) -> Mapping[str, Any] | None:
@@ -34,6 +41,17 @@ def sketch_generator(sketch: DrawnSketch) -> SketchGenerator | None:
     if section is None or mixture is None:
         return None
     return SketchGenerator(mixture, sketch.full_scale, section.sharpen, section.warp)
+
+
+def shown_samples(generator: ReleasedGenerator, count: int) -> Pictures | None:
+    """Some samples for a card, in [0, 1], class by class; None where records are no pictures."""
+    if not drawable(generator.shape):
+        return None
+    records, classes = generator.draw(0, count)
+    if classes is not None:
+        records = records[np.argsort(classes, kind="stable")]
+    pictures: Pictures = np.clip(records / np.float32(generator.states["full_scale"]), 0, 1)
+    return pictures
 
 
 def network_terms(

@@ -161,7 +161,7 @@ def conv(width: int, shape: Shape, inputs: int) -> nn.Sequential:
     sizes = [tuple(-(-side >> level) for side in sides) for level in range(doublings, -1, -1)]
     blocks = [
         nn.Linear(inputs, width * math.prod(sizes[0])),
-        nn.Unflatten(1, (width, *sizes[0])),
+        _Shaped((width, *sizes[0])),
         _norm(width),
         *[_doubled(width, size) for size in sizes[1:]],
         nn.Conv2d(width, channels, 3, padding=1),
@@ -180,13 +180,24 @@ def mlp(width: int, shape: Shape, inputs: int) -> nn.Sequential:
         nn.LayerNorm(width),
         nn.LeakyReLU(SLOPE),
         nn.Linear(width, math.prod(shape)),
-        nn.Unflatten(1, shape),
+        _Shaped(shape),
         nn.Sigmoid(),
     )
 
 
 GENERATORS: Mapping[str, Callable[[int, Shape, int], nn.Module]] = {"conv": conv, "mlp": mlp}
 """What a recipe can name: each is given its width, the shape of a record, and its inputs."""
+
+
+class _Shaped(nn.Module):
+    """Rows as feature maps, or as records."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self._shape = shape
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return rows.reshape(-1, *self._shape)
 
 
 def _doubled(width: int, size: tuple[int, ...]) -> nn.Sequential:

@@ -38,7 +38,7 @@ def card_html(certificate: Mapping[str, Any], picture: bytes | None = None) -> s
 
     Args:
         certificate: what the page says.
-        picture: the sheet of samples drawn from a sanitised sketch, a PNG file.
+        picture: the sheet of samples drawn from a sketch or a generator, a PNG file.
     """
     parties, bound = certificate["parties"], number(certificate["headline"]["epsilon"])
     parts = [(s.name, s.place, s.shown(certificate)) for s in SECTIONS.values()]
@@ -48,6 +48,7 @@ def card_html(certificate: Mapping[str, Any], picture: bytes | None = None) -> s
         finite=math.isfinite(bound),
         sure=math.ceil(100 / (1 + math.exp(-bound))),
         artefacts=[(one, one["files"][main_file(one)]["size"]) for one in certificate["artefacts"]],
+        draws=any(one["kind"] == "generator" for one in certificate["artefacts"]),
         sized=" or ".join(main_file(one) for one in certificate["artefacts"]),
         parts=[part for part in parts if part[2] is not None],
         protected=_protected(parties),

@@ -13,7 +13,7 @@ from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Ledger
 from stillroom.release.artefacts import KINDS, metadata
 from stillroom.release.files import ARTEFACT
-from stillroom.release.generator import NETWORK, ReleasedGenerator
+from stillroom.release.generator import NETWORK, ReleasedGenerator, states_of
 from stillroom.release.model import ReleasedModel, checked_onnx
 from stillroom.release.sections.compression import CompressionReport
 from stillroom.release.sections.controls import Control
@@ -62,6 +62,8 @@ class Artefact:
                 f"an artefact of unknown kind {self.kind!r}, or without a plain name",
                 f"use one of: {', '.join(KINDS)}; name it by small letters, digits, - and _",
             )
+        if self.kind == "generator":
+            _refuse_odd_generator(self.states)
         runs = self.kind == "classifier" or self.states.get("make") == NETWORK
         if runs != (self.onnx is not None):
             raise unfit(
@@ -84,6 +86,13 @@ class Artefact:
         weights = bytes(save(dict(self.tensors), metadata={"stillroom": said}))
         graph = {} if self.onnx is None else {f"{self.name}.onnx": self.onnx()}
         return {f"{self.name}.safetensors": weights, **graph}
+
+
+def _refuse_odd_generator(states: Mapping[str, Any]) -> None:
+    try:
+        states_of(states)
+    except ValueError as error:
+        raise unfit(str(error), "hand over a generator by `generator_artefact`") from None
 
 
 def classifier(

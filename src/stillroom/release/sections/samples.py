@@ -1,4 +1,4 @@
-"""Section `samples`: pictures drawn from a sanitised sketch, as one PNG sheet for the card."""
+"""Section `samples`: pictures drawn from a sketch or a generator, one PNG sheet for the card."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import math
 import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput
 from stillroom.release.files import sha256
+from stillroom.release.generator import NETWORK
 from stillroom.release.manifest import does_not
 from stillroom.release.sections.base import Body, Core, Section
 
@@ -27,14 +28,22 @@ _PAPER = 255
 _PICTURE = re.compile(rb'src="data:image/png;base64,([A-Za-z0-9+/=]+)"')
 
 
+def drawable(shape: Sequence[int]) -> bool:
+    """Whether records of that shape are grey pictures, or pictures of three colours.
+
+    >>> drawable((28, 28)), drawable((32, 32, 3)), drawable((30,))
+    (True, True, False)
+    """
+    return len(shape) == 2 or (len(shape) == 3 and shape[2] == 3)
+
+
 def check_samples(samples: npt.NDArray[Any]) -> None:
     """Refuse what cannot be shown as pictures.
 
     Raises:
         BadInput: another shape, another type, values outside 0 to 1, or too many.
     """
-    grey_or_colour = samples.ndim == 3 or (samples.ndim == 4 and samples.shape[3] == 3)
-    if not grey_or_colour or min(samples.shape) < 1 or len(samples) > MOST:
+    if not drawable(samples.shape[1:]) or min(samples.shape) < 1 or len(samples) > MOST:
         raise _no_pictures(
             f"samples of shape {samples.shape} are no sheet of pictures",
             f"give 1 to {MOST} pictures, (n, height, width) or (n, height, width, 3)",
@@ -131,7 +140,10 @@ def _completed(body: Body | None, core: Core) -> Body | None:
 
 def _shown(certificate: Mapping[str, Any]) -> Body | None:
     body: Body | None = certificate["sections"].get("samples")
-    return body
+    if body is None:
+        return None
+    network = any(artefact.get("make") == NETWORK for artefact in certificate["artefacts"])
+    return {**body, "network": network, "maker": "generator" if network else "private sketch"}
 
 
 def _no_pictures(what: str, remedy: str) -> BadInput:
@@ -143,6 +155,6 @@ SECTION = Section(
     Sheet.to_json,
     _completed,
     _shown,
-    word="that the pictures on the card were drawn from the sketch",
+    word="that the pictures on the card were drawn from the sketch or the generator",
     place="warnings",
 )
