@@ -175,6 +175,16 @@ def rona(source, *, mode="certified", own="", rona="", more="", open="false"):
     return Pipeline(text, public="2/5")
 
 
+def dpdfd_plain(own, *, mode="certified", open="false"):
+    """A recipe of method dpdfd with an ordinary teacher."""
+    text = f'method = "dpdfd"\nmode = "{mode}"\nsource = "plain"\npurpose = "benchmark"\n'
+    text += _DATA.format(test="1/4", open=open, data="", features='name = "pixels"')
+    text += '[dpdfd]\nstudent = "mlp"\n[plain]\nteacher = "mlp"\nepochs = 1\n'
+    text += '[generator]\nmodel = "mlp"\nlatent = 4\nwidth = 8\n'
+    text += f"[published]\niterations = 2\nbatch = 4\n{own}" + _PRIVACY.format(privacy="")
+    return Pipeline(text)
+
+
 _NETWORK = 'model = "mlp"\nclip = 1\nlearning_rate = 0.5\n'
 PIPELINES = {
     "linear": direct(),
@@ -221,5 +231,9 @@ PIPELINES = {
         mode="as-published",
         own='[plain]\nepochs = 1\n[published]\nreading = "residual"\n',
         rona="batch = 4\nqueries = 1\nhint_epochs = 1\nhint_layer = 3\nguided_layer = 2\n",
+    ),
+    "dpdfd, certified teacher": dpdfd_plain(""),
+    "dpdfd, teachers on shards": dpdfd_plain(
+        'teachers = 3\nreading = "per-sample"\nsharing = "disjoint"\n', mode="as-published"
     ),
 }

@@ -13,7 +13,7 @@ both networks step from the same forward pass.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,8 +42,8 @@ class Taught:
     Args:
         iterations: those whose gradients were answered and followed.
         finished: whether all that were planned were.
-        broken_at: the iteration in which a number was not finite any more; networks are as they
-            were before it.
+        broken_at: the iteration that left a number which is not finite; networks are as they were
+            before it, and nothing was asked after it.
     """
 
     iterations: int
@@ -87,15 +87,22 @@ def train(
 
 def _algorithm_1(own: _Algorithm, on_step: Callable[[int], None]) -> Taught:
     planned, done = own.plan.part.iterations, 0
-    for iteration in range(planned):
-        if not own.ready:
-            break
-        if not own.iterate(iteration):
-            return Taught(done, finished=False, broken_at=iteration + 1)
-        on_step(done := iteration + 1)
-    if not own.sound():
-        return Taught(done - 1, finished=False, broken_at=done)
+    try:
+        while done < planned and own.ready:
+            own.iterate(done)
+            on_step(done := done + 1)
+        own.forward(done)
+    except _NotFiniteError as broken:
+        return Taught(broken.good, finished=False, broken_at=broken.good + 1)
     return Taught(done, finished=done == planned)
+
+
+class _NotFiniteError(ArithmeticError):
+    """A number is not finite any more, after so many good iterations."""
+
+    def __init__(self, good: int) -> None:
+        super().__init__(good)
+        self.good = good
 
 
 class _Algorithm:
@@ -124,7 +131,7 @@ class _Algorithm:
             normalised=part.operation == "normalise",
             stability=part.stability,
         )
-        self._keep()
+        self._kept = [_copied(network) for network in self._networks]
 
     @property
     def ready(self) -> bool:
@@ -134,16 +141,10 @@ class _Algorithm:
             self.plan.part.detached or self.passages[DERIVATIVES].ahead(1) == 1
         )
 
-    def iterate(self, t: int) -> bool:
-        """Lines 2 to 14; false where a number is not finite, and the step is not taken."""
-        part, generator = self.plan.part, self.generator
-        z = latents(self.plan.start_seed, "published", t, count=part.batch, size=generator.latent)
-        pictures = generator(z)
-        said, features = logits_and_features(self.student, pictures)
-        if not _finite([pictures, said]):
-            self._restore()
-            return False
-        self._keep()
+    def iterate(self, t: int) -> None:
+        """Lines 2 to 14."""
+        part = self.plan.part
+        pictures, said, features = self.forward(t)
         g = self.noisy_gradient(t, pictures, said).requires_grad_()
         target = (said - part.gamma * g).detach()
         student_loss = soft_cross_entropy(said, target)
@@ -159,14 +160,36 @@ class _Algorithm:
         )
         drawn = self.generator_gradient(t, pictures, said, g, aim)
         if not _finite([*own, *drawn]):
-            return False
-        for network, optimiser, gradients in zip(
-            self._networks, self._optimisers, (own, drawn), strict=True
+            raise _NotFiniteError(good=t)
+        self._step(t, own, drawn)
+
+    def forward(self, t: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Lines 2 and 3, and what the student says; undoes a step after which it says nothing."""
+        seed, size = self.plan.start_seed, self.generator.latent
+        z = latents(seed, "published", t, count=self.plan.part.batch, size=size)
+        pictures = self.generator(z)
+        said, features = logits_and_features(self.student, pictures)
+        if not _finite([pictures, said]):
+            self._undo()
+            raise _NotFiniteError(good=max(0, t - 1))
+        return pictures, said, features
+
+    def _step(self, t: int, *gradients: Sequence[Tensor]) -> None:
+        """Lines 12 and 14."""
+        self._kept = [_copied(network) for network in self._networks]
+        for network, optimiser, own in zip(
+            self._networks, self._optimisers, gradients, strict=True
         ):
-            for weight, gradient in zip(_weights(network), gradients, strict=True):
+            for weight, gradient in zip(_weights(network), own, strict=True):
                 weight.grad = gradient
             optimiser.step()
-        return True
+        if not _finite(weight for network in self._networks for weight in _weights(network)):
+            self._undo()
+            raise _NotFiniteError(good=t)
+
+    def _undo(self) -> None:
+        for network, state in zip(self._networks, self._kept, strict=True):
+            network.load_state_dict(state)
 
     def noisy_gradient(self, t: int, pictures: Tensor, said: Tensor) -> Tensor:
         """Lines 4 to 9: g~, one row for the batch, or one per picture."""
@@ -212,13 +235,6 @@ class _Algorithm:
         )
         return [one + other for one, other in zip(gradients, more, strict=True)]
 
-    def sound(self) -> bool:
-        """Whether the last step left numbers; where it did not, it is undone."""
-        if _finite(weight for network in self._networks for weight in _weights(network)):
-            return True
-        self._restore()
-        return False
-
     def _loss(self, said: Tensor, taught: Tensor) -> Tensor:
         """L_T, with the teacher's best class as the target."""
         part = self.plan.part
@@ -226,23 +242,16 @@ class _Algorithm:
             said, taught, part.temperature, part.target_weight, part.others_weight
         )
 
-    def _keep(self) -> None:
-        """The last state that gave numbers."""
-        self._kept = [
-            {name: value.clone() for name, value in network.state_dict().items()}
-            for network in self._networks
-        ]
 
-    def _restore(self) -> None:
-        for network, kept in zip(self._networks, self._kept, strict=True):
-            network.load_state_dict(kept)
+def _copied(network: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in network.state_dict().items()}
 
 
 def _weights(network: nn.Module) -> list[nn.Parameter]:
     return list(network.parameters())
 
 
-def _finite(tensors: Iterator[Tensor] | list[Tensor]) -> bool:
+def _finite(tensors: Iterable[Tensor]) -> bool:
     return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
 
 
