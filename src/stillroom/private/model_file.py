@@ -87,7 +87,7 @@ def read_model(path: Path, make: str | None, given: tuple[int, ...], classes: in
         raise BadInput(
             "a model comes as .safetensors, with its make, or as .onnx, which holds it",
             where=f"plain.file, {path}",
-            why="other files are pickles, and a pickle can carry code that runs as it is read",
+            why="other files are mostly pickles, and a pickle can carry code that runs as it is read",
             remedy="save it: safetensors.torch.save_file(model.state_dict(), 'model.safetensors')",
         )
     _try(network, given, classes, path)
