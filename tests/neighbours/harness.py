@@ -34,7 +34,15 @@ from stillroom.gate.ledger import blocks, creation, draws, members, store
 from stillroom.pipeline import pricing, run_folder
 from stillroom.release import compression
 
-HELD = ("data.npz", "model.safetensors", "model.onnx", "home", "ledger.sqlite", "ledger.sqlite.key", "modules")
+HELD = (
+    "data.npz",
+    "model.safetensors",
+    "model.onnx",
+    "home",
+    "ledger.sqlite",
+    "ledger.sqlite.key",
+    "modules",
+)
 """What stays with the operator; everything else in the folder is compared."""
 
 

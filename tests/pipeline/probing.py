@@ -1,4 +1,4 @@
-"""A stand-in for a data-free method: a student of one teacher's bounded answers to made-up pictures.
+"""A stand-in for a data-free method: a student of a teacher's bounded answers to made-up pictures.
 
 It is registered by name for a test; nothing of it is released with the package.
 """
@@ -80,20 +80,17 @@ def taught(setting, answers):
         said = torch.softmax(student(queries), 1)
         own = said.detach().numpy()
         passage = answers.passages["answers"]
-        scale = STEPS
         if recipe.mode == "as-published":
             told = passage.answer(
                 f"{step}".encode(), lambda q=queries: answers.teacher.outputs(q)
             ).value
-            away = own - torch.softmax(
-                torch.from_numpy(told.reshape(own.shape) / STEPS), 1
-            ).numpy()
+            away = own - torch.softmax(torch.from_numpy(told.reshape(own.shape) / STEPS), 1).numpy()
         else:
             told = passage.answer(
                 f"{step}".encode(),
                 lambda q=queries, o=own: answers.teacher.residual(q, o, bound=1.0, steps=STEPS),
             ).value
-            away = told.reshape(own.shape) / scale
+            away = told.reshape(own.shape) / STEPS
         descent.zero_grad()
         student(queries.detach()).backward(torch.from_numpy(away.astype(np.float32) / part.batch))
         descent.step()

@@ -211,9 +211,9 @@ def test_files_that_are_refused(tmp_path):
     saved(tmp_path, name="weights.safetensors")
     with pytest.raises(BadInput, match="with its make"):
         read_model(tmp_path / "weights.safetensors", None, GIVEN, CLASSES)
+    path = saved(tmp_path)
     with pytest.raises(BadInput, match="cannot read pictures of shape"):
-        make = "private.makes:small"
-        read_model(saved(tmp_path), make, (2, 4, 4), CLASSES)
+        read_model(path, "private.makes:small", (2, 4, 4), CLASSES)
 
 
 def onnx_of(folder, *, change=lambda graph: None, make="small", **how):
