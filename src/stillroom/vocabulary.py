@@ -50,6 +50,17 @@ class Pair:
         return f"{self.unit}/{self.relation}"
 
     @classmethod
+    def of(cls, unit: Unit) -> Pair:
+        """What a promise to such a unit is for: one more or less; of entities, one for another.
+
+        Where the only entity is a model, there is no release without one.
+
+        >>> str(Pair.of(Unit.PERSON)), str(Pair.of(Unit.ENTITY))
+        ('person/add-or-remove', 'entity/change')
+        """
+        return cls(unit, Relation.CHANGE if unit is Unit.ENTITY else Relation.ADD_OR_REMOVE)
+
+    @classmethod
     def parse(cls, text: str) -> Pair:
         unit, _, relation = text.partition("/")
         try:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from stillroom.data.loading import MODEL
 from stillroom.recipe.common import (
     DataSection,
     DataWithPublicPart,
@@ -49,10 +50,14 @@ class Recipe(Section):
     def misfits(self) -> dict[str, bool]:
         """Keys that are fine by themselves and make no sense together: text -> whether they are."""
         return {
+            **self.data.misfits(),
             **self.features.misfits(),
+            "source: a model in a file belongs to source plain; records are certified by source "
+            "trained or ensemble, which need them": self.data.source == MODEL
+            and self.source != "plain",
             "privacy.evaluation_records_per_person: only for unit person": (
                 "evaluation_records_per_person" in self.privacy.model_fields_set
-                and self.data.unit == "record"
+                and self.data.unit != "person"
             ),
         }
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from stillroom.errors import BadInput
 from stillroom.gate.ledger.chain import Row
-from stillroom.vocabulary import Budget, Pair, Relation, Unit
+from stillroom.vocabulary import Budget, Pair, Unit
 
 KINDS = ("open", "unit", "budget", "unset")
 """The rows that make or change a promise."""
@@ -41,8 +41,8 @@ class Promises:
 
     @property
     def own(self) -> Pair:
-        """What the ledger is for: one unit more or less."""
-        return Pair(self.unit, Relation.ADD_OR_REMOVE)
+        """What the ledger is for: one unit more or less, or another model."""
+        return Pair.of(self.unit)
 
     @property
     def budgets(self) -> list[Budget]:
