@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from stillroom.methods.base import Measured, Result
+from stillroom.methods.base import SHOWN_SAMPLES, Measured, Result
 from stillroom.methods.dpdfd.published import train
 from stillroom.methods.dpdfd.published_terms import (
     BROKEN_AT,
@@ -14,12 +14,15 @@ from stillroom.methods.dpdfd.published_terms import (
     about_student,
     shows_teacher,
 )
+from stillroom.methods.dpdfd.sheets import show
+from stillroom.methods.generators import shown_samples
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.private.output_gradients import PlainTeachers, train_teachers
 from stillroom.private.plain import PlainTeacher
 from stillroom.public.generators import build_generator
 from stillroom.release.compression import report
 from stillroom.release.exportable import refuse_unexportable
+from stillroom.release.torch_generator import NetworkGenerator, refuse_unexportable_generator
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Ask, Setting
 from stillroom.sources.base import Passages, Prepared
@@ -27,6 +30,10 @@ from stillroom.sources.plain import PlainAnswers, teacher_of, training_of
 
 if TYPE_CHECKING:
     from stillroom.methods.dpdfd import DpdfdRecipe
+
+
+SHEETS = 10
+"""Of generated pictures, in the run's folder."""
 
 
 class PublishedJob:
@@ -59,6 +66,7 @@ class PublishedJob:
             conditional=False,
             seed=own.start_seed,
         )
+        refuse_unexportable_generator(numbers.model, self._drawing())
         self._network(teacher_of(self.recipe))
         self._source: Prepared | None = None
         self._several: PlainTeachers | None = None
@@ -74,7 +82,6 @@ class PublishedJob:
 
     def run(self, passages: Passages) -> Result:
         """Algorithm 1, each iteration of it through the gate."""
-        progress, planned = self.setting.progress, self.plan.part.iterations
         shown: PlainTeacher | None = None
         if self._source is not None:
             answers = self._source.open(passages)
@@ -83,14 +90,14 @@ class PublishedJob:
         else:
             assert self._several is not None
             teachers = self._several
-        progress.tell("student and generator")
+        self.setting.progress.tell("student and generator")
         taught = train(
             self.student,
             self.generator,
             teachers,
             self.plan,
             passages[self.setting.only_party().name],
-            lambda iteration: progress.step(iteration, planned),
+            self._told,
         )
         model = self._released(self.student, about_student(self.recipe))
         controls: dict[str, Measured] = {}
@@ -99,12 +106,28 @@ class PublishedJob:
         name = teacher_of(self.recipe)
         make = self._released(self._network(name), f"network `{name}`")
         observed = {ITERATIONS: taught.iterations, BROKEN_AT: taught.broken_at or 0}
+        generator = self._drawing()
         return Result(
             model,
             observed,
             controls=controls,
             compression=report(make, model, self.setting.facts.classes),
+            samples=shown_samples(generator, SHOWN_SAMPLES),
+            generator=generator,
         )
+
+    def _told(self, iteration: int) -> None:
+        """Progress, and now and then a sheet of what the student is shown."""
+        planned = self.plan.part.iterations
+        self.setting.progress.step(iteration, planned)
+        if iteration % -(-planned // SHEETS) == 0 or iteration == planned:
+            records, _ = self._drawing().draw(0, SHOWN_SAMPLES)
+            show(self.setting, records, f"iteration-{iteration}")
+
+    def _drawing(self) -> NetworkGenerator:
+        """The generator as it is now, for anyone to draw from."""
+        shape, scale = self.setting.facts.shape, self.pictures.full_scale
+        return NetworkGenerator(self.generator, shape, scale, self.plan.generator.model)
 
     def _trained(self) -> PlainTeachers:
         """Several teachers, on all records or on shards of them."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stillroom.methods.base import Terms
+from stillroom.methods.base import SHOWN_SAMPLES, Terms
+from stillroom.methods.generators import network_terms
 from stillroom.release.sections.controls import Control
 from stillroom.sources import SOURCES
 from stillroom.sources.base import Observed
@@ -43,7 +44,7 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
     """The terms of source plain."""
     own = SOURCES[recipe.source].terms(recipe, observed, paid)
     plan, done = recipe.published_plan, int(observed[ITERATIONS])
-    part, broken = plan.part, int(observed[BROKEN_AT])
+    part, drawn, broken = plan.part, plan.generator, int(observed[BROKEN_AT])
     early = (
         f"The training ended early: {done} of {part.iterations} iterations were paid for and made."
     )
@@ -60,4 +61,6 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
         teacher=own.about,
         warnings=(*own.warnings, *(text for text, holds in warnings.items() if holds)),
         observed=own.observed | {ITERATIONS, BROKEN_AT},
+        samples=SHOWN_SAMPLES,
+        generator=network_terms(recipe, drawn.model, drawn.latent, conditional=False),
     )
