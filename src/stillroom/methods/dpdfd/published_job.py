@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
+from stillroom.errors import BadInput
 from stillroom.methods.base import SHOWN_SAMPLES, Measured, Result
 from stillroom.methods.dpdfd.published import train
 from stillroom.methods.dpdfd.published_terms import (
     BROKEN_AT,
     ITERATIONS,
     about_student,
+    from_file,
     shows_teacher,
 )
 from stillroom.methods.dpdfd.sheets import show
@@ -22,6 +24,7 @@ from stillroom.private.plain import PlainTeacher
 from stillroom.public.generators import build_generator
 from stillroom.release.compression import report
 from stillroom.release.exportable import refuse_unexportable
+from stillroom.release.sections.compression import CompressionReport
 from stillroom.release.torch_generator import NetworkGenerator, refuse_unexportable_generator
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Ask, Setting
@@ -67,7 +70,9 @@ class PublishedJob:
             seed=own.start_seed,
         )
         refuse_unexportable_generator(numbers.model, self._drawing())
-        self._network(teacher_of(self.recipe))
+        if not from_file(self.recipe):
+            self._network(teacher_of(self.recipe))
+        self._refuse_several_of_a_file()
         self._source: Prepared | None = None
         self._several: PlainTeachers | None = None
         if self.plan.several:
@@ -103,18 +108,33 @@ class PublishedJob:
         controls: dict[str, Measured] = {}
         if shows_teacher(self.recipe) and shown is not None:
             controls["teacher"] = shown
-        name = teacher_of(self.recipe)
-        make = self._released(self._network(name), f"network `{name}`")
         observed = {ITERATIONS: taught.iterations, BROKEN_AT: taught.broken_at or 0}
         generator = self._drawing()
         return Result(
             model,
             observed,
             controls=controls,
-            compression=report(make, model, self.setting.facts.classes),
+            compression=self._compressed(model),
             samples=shown_samples(generator, SHOWN_SAMPLES),
             generator=generator,
         )
+
+    def _compressed(self, model: TorchModel) -> CompressionReport | None:
+        """Beside the teacher's make alone: its weights saw everything."""
+        if from_file(self.recipe):
+            return None
+        name = teacher_of(self.recipe)
+        make = self._released(self._network(name), f"network `{name}`")
+        return report(make, model, self.setting.facts.classes)
+
+    def _refuse_several_of_a_file(self) -> None:
+        if self.plan.several and from_file(self.recipe):
+            raise BadInput(
+                "several teachers are trained here, and there is one model in a file",
+                where="published.teachers, plain.file",
+                why="without records no other teacher can be trained",
+                remedy="leave published.teachers out",
+            )
 
     def _told(self, iteration: int) -> None:
         """Progress, and now and then a sheet of what the student is shown."""

@@ -29,6 +29,11 @@ def about_student(recipe: DpdfdRecipe) -> str:
     return f"network `{recipe.dpdfd.student}`, a student that saw generated pictures only"
 
 
+def from_file(recipe: DpdfdRecipe) -> bool:
+    """Whether the teacher came as a file, and nothing here knows its records."""
+    return recipe.plain is not None and recipe.plain.file is not None
+
+
 def shows_teacher(recipe: DpdfdRecipe) -> bool:
     """Whether the teacher may be shown: it saw sensitive records in the clear."""
     one = recipe.published_plan.part.teachers == 1
@@ -58,7 +63,7 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
         about_student(recipe),
         {**own.assumptions, **(BOUNDED if part.detached else {}), **shards},
         own.knowledge,
-        teacher=own.about,
+        teacher=None if from_file(recipe) else own.about,
         warnings=(*own.warnings, *(text for text, holds in warnings.items() if holds)),
         observed=own.observed | {ITERATIONS, BROKEN_AT},
         samples=SHOWN_SAMPLES,
