@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stillroom.methods.base import Terms
+from stillroom.methods.base import SHOWN_SAMPLES, Terms
+from stillroom.methods.generators import network_terms
 from stillroom.release.sections.controls import Control
 from stillroom.sources import SOURCES
 from stillroom.sources.base import Observed
-from stillroom.sources.plain import teacher_of
 
 if TYPE_CHECKING:
     from stillroom.methods.dpdfd import DpdfdRecipe
@@ -22,6 +22,16 @@ BOUNDED = {
     "bounded gradients": "checked: in exact integers, for whatever the teacher is",
     "detached": "checked: nothing of the teacher but its noisy gradients reaches the generator",
 }
+
+
+def about_student(recipe: DpdfdRecipe) -> str:
+    """What kind of model is released."""
+    return f"network `{recipe.dpdfd.student}`, a student that saw generated pictures only"
+
+
+def from_file(recipe: DpdfdRecipe) -> bool:
+    """Whether the teacher came as a file, and nothing here knows its records."""
+    return recipe.plain is not None and recipe.plain.file is not None
 
 
 def shows_teacher(recipe: DpdfdRecipe) -> bool:
@@ -39,7 +49,7 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
     """The terms of source plain."""
     own = SOURCES[recipe.source].terms(recipe, observed, paid)
     plan, done = recipe.published_plan, int(observed[ITERATIONS])
-    part, broken = plan.part, int(observed[BROKEN_AT])
+    part, drawn, broken = plan.part, plan.generator, int(observed[BROKEN_AT])
     early = (
         f"The training ended early: {done} of {part.iterations} iterations were paid for and made."
     )
@@ -48,13 +58,14 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
         "before."
     )
     warnings = {numbers: broken > 0, early: not broken and done < part.iterations}
-    plural = f"{part.teachers} networks `{teacher_of(recipe)}`"
     shards = {"shards": f"checked: {SHARDS}"} if plan.moved < plan.terms else {}
     return Terms(
-        f"network `{recipe.dpdfd.student}`, a student that saw generated pictures only",
+        about_student(recipe),
         {**own.assumptions, **(BOUNDED if part.detached else {}), **shards},
         own.knowledge,
-        teacher=own.about if part.teachers == 1 else plural,
+        teacher=None if from_file(recipe) else own.about,
         warnings=(*own.warnings, *(text for text, holds in warnings.items() if holds)),
         observed=own.observed | {ITERATIONS, BROKEN_AT},
+        samples=SHOWN_SAMPLES,
+        generator=network_terms(recipe, drawn.model, drawn.latent, conditional=False),
     )
