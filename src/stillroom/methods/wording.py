@@ -25,6 +25,12 @@ PERSONS = (
     "several records is protected less."
 )
 
+LABELS_ONLY = (
+    "LABELS ONLY. Everything about the records but their classes is declared public: their "
+    "content, and that they were used. Nothing of that is protected. Epsilon bounds how surely "
+    "whoever has the model, and all records, can tell the class of one of them."
+)
+
 ONLY_A_MODEL = (
     "Only a model was given, and no records, so the unit is the model as a whole: epsilon bounds "
     "how surely whoever has the student can tell whether this model or another was its teacher. "
@@ -49,7 +55,7 @@ def note_on(recipe: Recipe) -> str | None:
 
 def unproven_by(recipe: Recipe) -> tuple[Pair, ...]:
     """What the recipe's split does not support: a changed label can move a record to the open."""
-    changes = tuple(Pair(unit, Relation.CHANGE) for unit in Unit)
+    changes = tuple(Pair(unit, Relation.CHANGE) for unit in Unit if unit is not Unit.LABEL)
     return changes if recipe.data.withheld else ()
 
 
@@ -72,6 +78,7 @@ def promise_warnings(recipe: Recipe, *, names_persons: bool) -> tuple[str, ...]:
     )
     told = {
         note or "": note is not None,
+        LABELS_ONLY: unit == "label",
         PERSONS: names_persons and unit == "record",
         large_epsilon: recipe.privacy.epsilon > LARGE_EPSILON and recipe.mode == "certified",
         large_delta: recipe.privacy.delta * declared > 1,
