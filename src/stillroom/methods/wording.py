@@ -36,9 +36,10 @@ ONLY_A_MODEL = (
     "how surely whoever has the student can tell whether this model or another was its teacher. "
     "Through this one release no record behind the model shows more than that. Yet no record is "
     "certified: nothing here knows the records, so nothing adds up what they tell elsewhere, "
-    "through other models trained on them, this one trained further, or this one itself. Two roads "
-    "certify records, and both need them: source trained (a teacher trained with DP-SGD) and "
-    "source ensemble (teachers on disjoint shards)."
+    "through other models trained on them, this one trained further, or this one itself. And a "
+    "student that hides its whole teacher has learnt little from it: at a small epsilon, expect "
+    "guesses. Two roads certify records and teach far more, and both need the records: source "
+    "trained (a teacher trained with DP-SGD) and source ensemble (teachers on disjoint shards)."
 )
 """What can be certified where there are no records, and what cannot."""
 
