@@ -147,9 +147,7 @@ class Ledger(Books):
             if self.promises.unit is Unit.ENTITY:
                 other = "the ledger belongs to another model: to other weights than these"
             raise WrongData(
-                other
-                if not known
-                else "ids are made from content here, and were given before",
+                other if not known else "ids are made from content here, and were given before",
                 where=str(self.path),
                 why="the budget of one data set must not pay for another",
                 remedy="open the ledger of this data set, or make one with Ledger.create",

@@ -8,7 +8,12 @@ from torch import nn
 
 from stillroom.methods.base import Measured, Result
 from stillroom.methods.dpdfd.published import train
-from stillroom.methods.dpdfd.published_terms import BROKEN_AT, ITERATIONS, shows_teacher
+from stillroom.methods.dpdfd.published_terms import (
+    BROKEN_AT,
+    ITERATIONS,
+    about_student,
+    shows_teacher,
+)
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.private.output_gradients import PlainTeachers, train_teachers
 from stillroom.private.plain import PlainTeacher
@@ -87,7 +92,7 @@ class PublishedJob:
             passages[self.setting.only_party().name],
             lambda iteration: progress.step(iteration, planned),
         )
-        model = self._released(self.student, f"network `{self.recipe.dpdfd.student}`, a student")
+        model = self._released(self.student, about_student(self.recipe))
         controls: dict[str, Measured] = {}
         if shows_teacher(self.recipe) and shown is not None:
             controls["teacher"] = shown

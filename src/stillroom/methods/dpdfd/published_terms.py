@@ -8,7 +8,6 @@ from stillroom.methods.base import Terms
 from stillroom.release.sections.controls import Control
 from stillroom.sources import SOURCES
 from stillroom.sources.base import Observed
-from stillroom.sources.plain import teacher_of
 
 if TYPE_CHECKING:
     from stillroom.methods.dpdfd import DpdfdRecipe
@@ -30,6 +29,11 @@ def shows_teacher(recipe: DpdfdRecipe) -> bool:
     return one and recipe.purpose != "release" and recipe.data.test_is_public
 
 
+def about_student(recipe: DpdfdRecipe) -> str:
+    """What is released."""
+    return f"network `{recipe.dpdfd.student}`, a student that saw generated pictures only"
+
+
 def published_controls(recipe: DpdfdRecipe) -> tuple[Control, ...]:
     """The teacher, where it may be shown."""
     return (_OPEN_TEACHER,) if shows_teacher(recipe) else ()
@@ -48,13 +52,12 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
         "before."
     )
     warnings = {numbers: broken > 0, early: not broken and done < part.iterations}
-    plural = f"{part.teachers} networks `{teacher_of(recipe)}`"
     shards = {"shards": f"checked: {SHARDS}"} if plan.moved < plan.terms else {}
     return Terms(
-        f"network `{recipe.dpdfd.student}`, a student that saw generated pictures only",
+        about_student(recipe),
         {**own.assumptions, **(BOUNDED if part.detached else {}), **shards},
         own.knowledge,
-        teacher=own.about if part.teachers == 1 else plural,
+        teacher=own.about,  # of several, one is measured: all are alike
         warnings=(*own.warnings, *(text for text, holds in warnings.items() if holds)),
         observed=own.observed | {ITERATIONS, BROKEN_AT},
     )
