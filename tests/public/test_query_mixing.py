@@ -22,18 +22,33 @@ def test_mixtures_are_pictures(shape):
     assert made.shape == one.shape
     assert made.dtype == np.float32
     assert (made >= 0).all()
-    assert (made <= np.maximum(one, other) + 1e-6).all(), "never lighter than both"
+    assert (made <= 1).all()
+    lighter = (made > np.maximum(one, other) + 1e-6).reshape(len(made), -1).any(axis=1)
+    assert lighter.mean() < 0.6, "only a filled silhouette may be lighter than both"
     assert np.array_equal(made, mixed_queries(one, other, seed=3))
     assert not np.array_equal(made, mixed_queries(one, other, seed=4))
 
 
 def test_both_parts_show():
-    white, black = np.ones((90, 12, 12), np.float32), np.zeros((90, 12, 12), np.float32)
-    made = mixed_queries(white, black, seed=0).mean(axis=(1, 2))
-    assert (made == 1).sum() > 15, "the lighter pixel"
-    assert np.isclose(made, 0.3).sum() > 15, "the silhouette"
-    assert ((made > 0.01) & (made < 0.99) & ~np.isclose(made, 0.3)).sum() > 15, "the cut"
-    assert np.isclose(mixed_queries(black, white, seed=0).mean(axis=(1, 2)), 0).sum() > 15
+    white, black = np.ones((300, 12, 12), np.float32), np.zeros((300, 12, 12), np.float32)
+    made = mixed_queries(white, black, seed=0)
+    light = made.mean(axis=(1, 2))
+    assert 0.08 < (light == 1).mean() < 0.3, "the lighter pixel"
+    made = mixed_queries(black, white, seed=0)
+    light = made.mean(axis=(1, 2))
+    assert 0.35 < (light == 0).mean() < 0.65, "nothing has no silhouette to fill"
+    assert 0.2 < ((light > 0) & (light < 1)).mean() < 0.5, "the cut"
+
+
+def test_a_silhouette_is_kept():
+    square = np.zeros((200, 16, 16), np.float32)
+    square[:, 4:12, 4:12] = 0.8
+    made = mixed_queries(square, np.ones_like(square), seed=1)
+    outside = made[:, :2].max(axis=(1, 2)) == 0
+    assert outside.mean() == pytest.approx(0.5, abs=0.15)
+    filled = made[outside][:, 6:10, 6:10]
+    assert (filled.mean(axis=(1, 2)) > 0.05).mean() > 0.9
+    assert filled.mean(axis=(1, 2)).std() > 0.1, "in many greys"
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -192,7 +192,9 @@ def train_in_the_clear(
 
 
 def joined(public: Dataset, sensitive: Dataset) -> Dataset:
-    """All records, the public ones first."""
+    """All records, the public ones first; maybe none at all, which must not be told (K10)."""
+    if not len(public) or not len(sensitive):
+        return public if len(public) else sensitive
     return Dataset(
         np.concatenate([public.x, sensitive.x]),
         np.concatenate([public.y, sensitive.y]),

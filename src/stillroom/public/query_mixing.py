@@ -1,4 +1,4 @@
-"""New queries made of others: two pictures joined, or one with another contrast, edge and grain.
+"""New queries made of others: two pictures joined, or one with other edges, light and grain.
 
 Nothing here sees a label or a record: the pictures are samples of a sketch, or random ones.
 """
@@ -9,24 +9,28 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, median_filter
 
 from stillroom.features.basis import Basis
 from stillroom.randomness import normals, uniforms
 
 Floats = npt.NDArray[np.float32]
 
-CUT_FREQUENCIES, GRAIN_FREQUENCIES = 9, 120
-BLUR, SHARPEST, FADED, BRIGHTEST = 1.0, 2.0, 0.15, 1.35
-SILHOUETTE = 0.1
-"""A pixel brighter than this share of white belongs to a picture's silhouette."""
+CUT, FILLED = 0.35, 0.85
+"""Below the first a pair is cut along a line, below the second a silhouette is filled; the rest
+takes the lighter pixel of both."""
+THRESHOLDS, EDGE = (0.06, 0.3), 0.15
+"""A silhouette is what is brighter than a threshold, as a share of white; its edge is so soft."""
+CUT_FREQUENCIES, SHADE_FREQUENCIES, GRAIN_FREQUENCIES = 9, 12, 120
+SMOOTHED, BLUR, SHARPEST, FADED = 0.5, 1.0, 2.0, 0.15
+DARKEST, BRIGHTEST, GRAIN = 0.45, 1.35, 0.25
 
 
 def mixed_queries(one: Floats, other: Floats, *, seed: int) -> Floats:
-    """Each picture of one kind joined with one of the other, in [0, 1]; a third each.
+    """Each picture joined with its partner, in [0, 1].
 
-    Cut along a smooth random line; the silhouette of one filled with the other; the lighter pixel
-    of both.
+    Cut along a smooth random line; or the silhouette of one, with a crisp edge, filled with its
+    own light, an even grey and the other; or the lighter pixel of both.
 
     Args:
         one: (count, height, width), or with channels as a fourth axis.
@@ -36,52 +40,60 @@ def mixed_queries(one: Floats, other: Floats, *, seed: int) -> Floats:
     >>> mixed_queries(np.zeros((3, 4, 4), np.float32), np.ones((3, 4, 4), np.float32), seed=7).shape
     (3, 4, 4)
     """
-    count = len(one)
-    kind, soft = uniforms(seed, "mixed", size=(2, count)).astype(np.float32)
-    cut = _fields(count, one.shape[1:3], CUT_FREQUENCIES, seed, "cut")
-    share = np.clip(0.5 + cut * (1 + 7 * soft)[:, None, None], 0, 1)
-    share = share[(...,) + (None,) * (one.ndim - 3)]
+    drawn = uniforms(seed, "mixed", size=(6, len(one))).astype(np.float32)
+    kind, soft, level, *parts, grey = (_spread(part, one) for part in drawn)
+    cut = _fields(one, CUT_FREQUENCIES, seed, "cut")
+    share = np.clip(0.5 + cut * (1 + 7 * soft), 0, 1)
     joined = share * one + (1 - share) * other
-    inside = np.clip(one / SILHOUETTE, 0, 1)
-    filled = inside * (0.3 * one + 0.7 * other)
-    picked: Floats = np.select(
-        [_spread(kind, one) < 1 / 3, _spread(kind, one) < 2 / 3],
-        [joined, filled],
-        np.maximum(one, other),
+    low, high = THRESHOLDS
+    inside = np.clip((_blurred(one, BLUR / 2) - low - (high - low) * level) / EDGE, 0, 1)
+    shade = np.clip(grey * (1 + 0.3 * _fields(one, SHADE_FREQUENCIES, seed, "shade")), 0, 1)
+    own, foreign = parts[0] ** 2, (1 - parts[0] ** 2) * parts[1] ** 2
+    filled = inside * (own * one + foreign * other + (1 - own - foreign) * shade)
+    picked: Floats = np.where(
+        kind < CUT, joined, np.where(kind < FILLED, filled, np.maximum(one, other))
     )
     return picked
 
 
 def retouched(pictures: Floats, *, seed: int, share: float = 0.7) -> Floats:
-    """A share of the pictures with sharper edges, a blacker ground, another light and grain.
+    """A share of the pictures with cleaner and sharper edges, another light, and grain.
 
     Args:
         pictures: in [0, 1].
         seed: of the draws.
         share: of the pictures that are changed.
     """
-    count = len(pictures)
-    drawn = uniforms(seed, "retouched", size=(5, count)).astype(np.float32)
-    which, sharp, faded, bright, grain = (_spread(part, pictures) for part in drawn)
-    sigmas = (0, BLUR, BLUR) + (0,) * (pictures.ndim - 3)
-    made = pictures + SHARPEST * sharp * (pictures - gaussian_filter(pictures, sigmas))
+    drawn = uniforms(seed, "retouched", size=(6, len(pictures))).astype(np.float32)
+    which, smooth, sharp, faded, bright, grain = (_spread(part, pictures) for part in drawn)
+    # A median takes waves away and leaves edges.
+    sides = (1, 3, 3) + (1,) * (pictures.ndim - 3)
+    made = np.where(smooth < SMOOTHED, median_filter(pictures, size=sides), pictures)
+    made = made + SHARPEST * sharp * (made - _blurred(made, BLUR))
     level = FADED * faded
     made = np.clip(made - level, 0, None) / (1 - level)
     top = made.max(axis=tuple(range(1, made.ndim)), keepdims=True)
-    made *= (0.45 + (BRIGHTEST - 0.45) * bright) / np.maximum(top, 0.05)
-    field = _fields(count, pictures.shape[1:3], GRAIN_FREQUENCIES, seed, "grain")
-    field = field[(...,) + (None,) * (pictures.ndim - 3)]
-    made *= 1 + 0.25 * np.maximum(2 * grain - 1, 0) * field
-    return np.where(which < share, np.clip(made, 0, 1), pictures).astype(np.float32)
+    made *= (DARKEST + (BRIGHTEST - DARKEST) * bright) / np.maximum(top, 0.05)
+    rough = np.maximum(2 * grain - 1, 0)
+    made *= 1 + GRAIN * rough * _fields(pictures, GRAIN_FREQUENCIES, seed, "grain")
+    changed: Floats = np.where(which < share, np.clip(made, 0, 1), pictures)
+    return changed
 
 
-def _fields(count: int, sides: tuple[int, ...], frequencies: int, seed: int, name: str) -> Floats:
-    """Smooth random fields of variance 1."""
-    height, width = sides
+def _blurred(pictures: Floats, sigma: float) -> Floats:
+    blurred: Floats = gaussian_filter(pictures, (0, sigma, sigma) + (0,) * (pictures.ndim - 3))
+    return blurred
+
+
+def _fields(pictures: Floats, frequencies: int, seed: int, name: str) -> Floats:
+    """Smooth random fields of variance 1, as large as the pictures, the same in all channels."""
+    height, width = pictures.shape[1:3]
     basis = Basis(height, width, min(frequencies, height * width))
-    drawn = normals(seed, "mixed", name, size=(count, basis.count))
-    drawn *= math.sqrt(height * width / basis.count)
-    return basis.inverse(drawn).astype(np.float32)
+    drawn = normals(seed, "mixed", name, size=(len(pictures), basis.count))
+    fields = basis.inverse(drawn * math.sqrt(height * width / basis.count))
+    return fields.reshape(len(pictures), height, width, *(1,) * (pictures.ndim - 3)).astype(
+        np.float32
+    )
 
 
 def _spread(values: Floats, pictures: Floats) -> Floats:

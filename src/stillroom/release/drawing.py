@@ -23,9 +23,11 @@ from stillroom.release.sections.base import classifier_in
 from stillroom.release.strangers_model import StrangersGenerator, StrangersModel
 from stillroom.vocabulary import Integers
 
-LARGEST_BASIS = 1 << 27
-"""Numbers of a sketch's basis: a gigabyte."""
-MOST_DIRECTIONS = 4096
+LARGEST_BASIS = 1 << 25
+"""Numbers of a sketch's basis."""
+LARGEST_SPREAD = 1 << 30
+"""Classes times directions cubed, of a sketch: seconds for the roots of its covariances."""
+MOST_CENTRES = 4096
 BYTE = 255.0
 """The full scale of records that are stored as bytes."""
 
@@ -54,6 +56,12 @@ class GeneratorBundle:
     def shape(self) -> tuple[int, ...]:
         """Of one record."""
         return tuple(self.said["shape"])
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a sample takes, on its way in or out."""
+        given: int = self.said.get("latent", 0) + len(self.said["classes"])
+        return max(given, math.prod(self.shape))
 
     @property
     def place(self) -> Path:
@@ -118,13 +126,14 @@ class GeneratorBundle:
 
     def _by_sketch(self, among: Sequence[int] | None) -> Draw:
         sketch = SketchGenerator.of(self.said, arrays_in(self.contents[self.place.name]))
-        kept, directions = sketch.mixture.centres.shape[-1], sketch.mixture.covariances.shape[-1]
-        if kept * math.prod(self.shape) > LARGEST_BASIS or directions > MOST_DIRECTIONS:
+        classes, centres, kept = sketch.mixture.centres.shape
+        wide = classes * sketch.mixture.covariances.shape[-1] ** 3 > LARGEST_SPREAD
+        if wide or kept * math.prod(self.shape) > LARGEST_BASIS or centres > MOST_CENTRES:
             raise BadInput(
                 "the sketch is too large to draw from",
                 where=str(self.place),
                 why="a sketch from a stranger gets no more memory than pictures need",
-                remedy="release one with fewer coefficients and directions",
+                remedy="release one with fewer coefficients, directions and centres",
             )
 
         def draw(seed: int, count: int) -> Drawn:

@@ -32,4 +32,7 @@ def latent_rows(
         return drawn, None
     wanted = np.arange(classes) if among is None else np.array(among, dtype=np.int64)
     asked = wanted[integers(seed, "generator", "class", size=count, below=len(wanted))]
-    return np.concatenate([drawn, np.eye(classes, dtype=np.float32)[asked]], axis=1), asked
+    rows = np.zeros((count, latent + classes), dtype=np.float32)
+    rows[:, :latent] = drawn
+    rows[np.arange(count), latent + asked] = 1
+    return rows, asked

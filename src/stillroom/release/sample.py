@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ TOGETHER = 1024
 """Records drawn at once, or fewer where they are large."""
 NUMBERS_TOGETHER = 1 << 24
 MOST_SAMPLES = 100_000_000
+LONGEST_NAMES = 1 << 22
+"""The number of classes times the letters of the longest name: all take as many in a file."""
 LEAST_TRIES = 20_000
 FEWEST = 200
 """After so many tries, fewer than one in so many that is kept ends the drawing."""
@@ -84,6 +85,8 @@ def sample(folder: Path, path: Path, wish: Wish) -> dict[str, Any]:
     refuse_existing(path)
     bundle = open_generator(folder)
     names = bundle.said["classes"]
+    if len(names) * max(map(len, names)) > LONGEST_NAMES:
+        raise _unfit("the names of the classes are too long", "release with shorter names")
     with ExitStack() as stack:
         drawing = _Drawing(wish, bundle, stack)
         counts = np.zeros(len(names), dtype=np.int64)
@@ -143,7 +146,7 @@ class _Drawing:
         Raises:
             BadInput: hardly any record is kept.
         """
-        together = max(1, min(TOGETHER, NUMBERS_TOGETHER // math.prod(self._bundle.shape)))
+        together = max(1, min(TOGETHER, NUMBERS_TOGETHER // self._bundle.numbers))
         left = self._wish.count
         for turn in range(MOST_SAMPLES):
             # Always as many: the first hundred of a thousand are the hundred of another file.

@@ -108,7 +108,7 @@ def test_with_and_without_sketch_and_gradients(sketch, network):
 @pytest.mark.parametrize("shape", [(16, 16), (8, 8, 3)])
 def test_other_pictures(shape):
     answers = Known(shape=shape)
-    student = taught(answers, changed(rounds=2), shape=shape, model="wide-75k")
+    student = taught(answers, changed(rounds=2), shape=shape, model="wavelet-75k")
     assert torch.isfinite(weights(student)).all()
 
 

@@ -32,7 +32,7 @@ class DpdfdRecipe(RecipeOfSource):
 
     def misfits(self) -> dict[str, bool]:
         plain, part, set_ = self.source == "plain", self.dpdfd, self.dpdfd.model_fields_set
-        own = self.published_plan.part.misfits(self.mode) if plain else {}
+        own = self.published_plan.misfits(self.mode) if plain else {}
         return {
             **super().misfits(),
             **own,

@@ -6,20 +6,26 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from stillroom.methods.base import Measured, Result
+from stillroom.errors import BadInput
+from stillroom.methods.base import SHOWN_SAMPLES, Measured, Result
 from stillroom.methods.dpdfd.published import train
 from stillroom.methods.dpdfd.published_terms import (
     BROKEN_AT,
     ITERATIONS,
     about_student,
+    from_file,
     shows_teacher,
 )
+from stillroom.methods.dpdfd.sheets import show
+from stillroom.methods.generators import shown_samples
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.private.output_gradients import PlainTeachers, train_teachers
 from stillroom.private.plain import PlainTeacher
 from stillroom.public.generators import build_generator
 from stillroom.release.compression import report
 from stillroom.release.exportable import refuse_unexportable
+from stillroom.release.sections.compression import CompressionReport
+from stillroom.release.torch_generator import NetworkGenerator, refuse_unexportable_generator
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Ask, Setting
 from stillroom.sources.base import Passages, Prepared
@@ -27,6 +33,10 @@ from stillroom.sources.plain import PlainAnswers, teacher_of, training_of
 
 if TYPE_CHECKING:
     from stillroom.methods.dpdfd import DpdfdRecipe
+
+
+SHEETS = 10
+"""Of generated pictures, in the run's folder."""
 
 
 class PublishedJob:
@@ -59,7 +69,10 @@ class PublishedJob:
             conditional=False,
             seed=own.start_seed,
         )
-        self._network(teacher_of(self.recipe))
+        refuse_unexportable_generator(numbers.model, self._drawing())
+        if not from_file(self.recipe):
+            self._network(teacher_of(self.recipe))
+        self._refuse_several_of_a_file()
         self._source: Prepared | None = None
         self._several: PlainTeachers | None = None
         if self.plan.several:
@@ -74,7 +87,6 @@ class PublishedJob:
 
     def run(self, passages: Passages) -> Result:
         """Algorithm 1, each iteration of it through the gate."""
-        progress, planned = self.setting.progress, self.plan.part.iterations
         shown: PlainTeacher | None = None
         if self._source is not None:
             answers = self._source.open(passages)
@@ -83,28 +95,59 @@ class PublishedJob:
         else:
             assert self._several is not None
             teachers = self._several
-        progress.tell("student and generator")
+        self.setting.progress.tell("student and generator")
         taught = train(
             self.student,
             self.generator,
             teachers,
             self.plan,
             passages[self.setting.only_party().name],
-            lambda iteration: progress.step(iteration, planned),
+            self._told,
         )
         model = self._released(self.student, about_student(self.recipe))
         controls: dict[str, Measured] = {}
         if shows_teacher(self.recipe) and shown is not None:
             controls["teacher"] = shown
-        name = teacher_of(self.recipe)
-        make = self._released(self._network(name), f"network `{name}`")
         observed = {ITERATIONS: taught.iterations, BROKEN_AT: taught.broken_at or 0}
+        generator = self._drawing()
         return Result(
             model,
             observed,
             controls=controls,
-            compression=report(make, model, self.setting.facts.classes),
+            compression=self._compressed(model),
+            samples=shown_samples(generator, SHOWN_SAMPLES),
+            generator=generator,
         )
+
+    def _compressed(self, model: TorchModel) -> CompressionReport | None:
+        """Beside the teacher's make alone: its weights saw everything."""
+        if from_file(self.recipe):
+            return None
+        name = teacher_of(self.recipe)
+        make = self._released(self._network(name), f"network `{name}`")
+        return report(make, model, self.setting.facts.classes)
+
+    def _refuse_several_of_a_file(self) -> None:
+        if self.plan.several and from_file(self.recipe):
+            raise BadInput(
+                "several teachers are trained here, and there is one model in a file",
+                where="published.teachers, plain.file",
+                why="without records no other teacher can be trained",
+                remedy="leave published.teachers out",
+            )
+
+    def _told(self, iteration: int) -> None:
+        """Progress, and now and then a sheet of what the student is shown."""
+        planned = self.plan.part.iterations
+        self.setting.progress.step(iteration, planned)
+        if iteration % -(-planned // SHEETS) == 0 or iteration == planned:
+            records, _ = self._drawing().draw(0, SHOWN_SAMPLES)
+            show(self.setting, records, f"iteration-{iteration}")
+
+    def _drawing(self) -> NetworkGenerator:
+        """The generator as it is now, for anyone to draw from."""
+        shape, scale = self.setting.facts.shape, self.pictures.full_scale
+        return NetworkGenerator(self.generator, shape, scale, self.plan.generator.model)
 
     def _trained(self) -> PlainTeachers:
         """Several teachers, on all records or on shards of them."""

@@ -44,6 +44,17 @@ class PublishedPlan:
     sought: bool = False
     start_seed: int = 0
 
+    def misfits(self, mode: str) -> dict[str, bool]:
+        """Keys that are fine by themselves and make no sense together: text -> whether they are."""
+        steps = "steps" in self.generator.model_fields_set
+        return {
+            **self.part.misfits(mode),
+            "generator.conditional: the paper's generator is told no class": (
+                self.generator.conditional
+            ),
+            "generator.steps: with source plain it steps in each of published.iterations": steps,
+        }
+
     @property
     def sigma(self) -> Fraction:
         """The noise over the bound, where it is given."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stillroom.methods.base import Terms
+from stillroom.methods.base import SHOWN_SAMPLES, Terms
+from stillroom.methods.generators import network_terms
 from stillroom.release.sections.controls import Control
 from stillroom.sources import SOURCES
 from stillroom.sources.base import Observed
@@ -23,15 +24,20 @@ BOUNDED = {
 }
 
 
+def about_student(recipe: DpdfdRecipe) -> str:
+    """What kind of model is released."""
+    return f"network `{recipe.dpdfd.student}`, a student that saw generated pictures only"
+
+
+def from_file(recipe: DpdfdRecipe) -> bool:
+    """Whether the teacher came as a file, and nothing here knows its records."""
+    return recipe.plain is not None and recipe.plain.file is not None
+
+
 def shows_teacher(recipe: DpdfdRecipe) -> bool:
     """Whether the teacher may be shown: it saw sensitive records in the clear."""
     one = recipe.published_plan.part.teachers == 1
     return one and recipe.purpose != "release" and recipe.data.test_is_public
-
-
-def about_student(recipe: DpdfdRecipe) -> str:
-    """What is released."""
-    return f"network `{recipe.dpdfd.student}`, a student that saw generated pictures only"
 
 
 def published_controls(recipe: DpdfdRecipe) -> tuple[Control, ...]:
@@ -43,7 +49,7 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
     """The terms of source plain."""
     own = SOURCES[recipe.source].terms(recipe, observed, paid)
     plan, done = recipe.published_plan, int(observed[ITERATIONS])
-    part, broken = plan.part, int(observed[BROKEN_AT])
+    part, drawn, broken = plan.part, plan.generator, int(observed[BROKEN_AT])
     early = (
         f"The training ended early: {done} of {part.iterations} iterations were paid for and made."
     )
@@ -57,7 +63,9 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
         about_student(recipe),
         {**own.assumptions, **(BOUNDED if part.detached else {}), **shards},
         own.knowledge,
-        teacher=own.about,  # of several, one is measured: all are alike
+        teacher=None if from_file(recipe) else own.about,
         warnings=(*own.warnings, *(text for text, holds in warnings.items() if holds)),
         observed=own.observed | {ITERATIONS, BROKEN_AT},
+        samples=SHOWN_SAMPLES,
+        generator=network_terms(recipe, drawn.model, drawn.latent, conditional=False),
     )
