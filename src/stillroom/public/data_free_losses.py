@@ -66,6 +66,7 @@ def generator_loss(
     alpha: float = 1.0,
     beta: float = 1.0,
     *,
+    one_hot: float = 1.0,
     entropy: Entropy = "batch",
     activation: Activation = "argued",
 ) -> Tensor:
@@ -76,11 +77,12 @@ def generator_loss(
         features: what reaches its last layer.
         alpha: weight of the balance.
         beta: weight of the activation.
+        one_hot: weight of the cross-entropy; 1 in the paper.
         entropy: see `balance_loss`.
         activation: see `activation_loss`.
     """
-    balance = balance_loss(logits, entropy)
-    return one_hot_loss(logits) + alpha * balance + beta * activation_loss(features, activation)
+    sure, balance = one_hot_loss(logits), balance_loss(logits, entropy)
+    return one_hot * sure + alpha * balance + beta * activation_loss(features, activation)
 
 
 def decoupled_loss(

@@ -73,7 +73,8 @@ class GeneratorTraining:
         z, labels = self._latents("turn", self._done, count=BATCH)
         drawn = self.generator(z, labels)
         said, features = logits_and_features(self._student, drawn)
-        aim = generator_loss(said, features, self._part.alpha, self._part.beta)
+        part = self._part
+        aim = generator_loss(said, features, part.alpha, part.beta, one_hot=part.one_hot)
         if labels is not None:
             aim = aim + F.cross_entropy(said, labels)
         if self._teacher is not None:

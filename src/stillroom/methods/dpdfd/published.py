@@ -155,6 +155,7 @@ class _Algorithm:
             features,
             numbers.alpha,
             numbers.beta,
+            one_hot=numbers.one_hot,
             entropy=part.entropy,
             activation=part.activation,
         )
