@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from stillroom.errors import BadInput
 from stillroom.models.training import NetworkTraining, by_logits, fitting_temperature
-from stillroom.public.query_mixing import mixed_queries, retouched
+from stillroom.public.query_mixing import lookalikes, mixed_queries, retouched
 from stillroom.public.refinement import Refinement
 from stillroom.public.structured_queries import structured_queries
 from stillroom.randomness import order, uniforms
@@ -39,6 +39,7 @@ class LessonPlan:
         rounds: of fresh queries.
         samples: queries per round that are samples of the sketch; none where there is no sketch.
         structured: queries per round that are random shapes, curves and clouds.
+        candidates: random pictures that each of these is chosen from, for its likeness to a sample.
         mixed: queries per round that join a sample with another, or with a structured one.
         refined: share of a round's queries that are moved to where student and teacher disagree,
             from the second round on.
@@ -53,15 +54,16 @@ class LessonPlan:
         start_seed: of queries, order and refinement.
     """
 
-    rounds: int = 12
-    samples: int = 4000
-    structured: int = 4000
+    rounds: int = 10
+    samples: int = 2500
+    structured: int = 1500
+    candidates: int = 8
     mixed: int = 4000
-    refined: float = 0.3
+    refined: float = 0.2
     refinement_length: float = 0.1
     refinement_steps: int = 1
     frequencies: int = 150
-    bank: int = 48_000
+    bank: int = 40_000
     epochs: int = 2
     batch: int = 128
     learning_rate: float = 3e-3
@@ -155,21 +157,23 @@ class Lessons:
 
     def _queries(self) -> Tensor:
         """The round's queries in stored units, some of them refined."""
-        plan, seed = self._plan, self._seed
-        samples = self._samples(plan.samples + 2 * plan.mixed, 0)
-        made = [_none(self._shape)]
-        made.append(structured_queries(plan.structured, self._shape, seed=seed))
-        if samples is not None:
-            first, second, third = np.split(samples, [plan.samples, plan.samples + plan.mixed])
-            half = plan.mixed // 2
-            drawn = structured_queries(plan.mixed - half, self._shape, seed=seed + 1)
-            other = np.concatenate([third[:half], drawn])
-            made += [retouched(first, seed=seed), mixed_queries(second, other, seed=seed)]
-        x = torch.from_numpy(np.concatenate(made)) * self._full_scale
-        return self._refined(x)
+        plan, seed, shape = self._plan, self._seed, self._shape
+        parts = (plan.samples, plan.mixed, plan.mixed // 2, plan.structured)
+        samples = self._samples(sum(parts))
+        if samples is None:
+            made = structured_queries(plan.structured, shape, seed=seed)
+        else:
+            plain, one, other, wanted = np.split(samples, np.cumsum(parts)[:-1])
+            size = max(plan.candidates * plan.structured, plan.mixed)
+            pool = structured_queries(size, shape, seed=seed)
+            likely = lookalikes(pool, wanted)
+            other = np.concatenate([other, pool[: plan.mixed - len(other)]])
+            mixed = mixed_queries(one, other, seed=seed)
+            made = np.concatenate([retouched(plain, seed=seed), mixed, likely])
+        return self._refined(torch.from_numpy(made) * self._full_scale)
 
-    def _samples(self, count: int, place: int) -> Floats | None:
-        drawn = self._answers.samples(count, self._seed + place)
+    def _samples(self, count: int) -> Floats | None:
+        drawn = self._answers.samples(count, self._seed)
         return None if drawn is None else (drawn / self._full_scale).astype(np.float32)
 
     @property
@@ -220,10 +224,6 @@ class _Codes(nn.Module):
 
     def forward(self, codes: Tensor) -> Tensor:
         return codes.to(torch.float32) * self._step
-
-
-def _none(shape: tuple[int, ...]) -> Floats:
-    return np.zeros((0, *shape), dtype=np.float32)
 
 
 def teach(
