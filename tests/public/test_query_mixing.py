@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stillroom.public.query_mixing import mixed_queries, retouched
+from stillroom.public.query_mixing import lookalikes, mixed_queries, retouched
 from stillroom.public.structured_queries import structured_queries
 
 SHAPES = [(16, 16), (8, 8), (12, 12, 3)]
@@ -49,6 +49,24 @@ def test_a_silhouette_is_kept():
     filled = made[outside][:, 6:10, 6:10]
     assert (filled.mean(axis=(1, 2)) > 0.05).mean() > 0.9
     assert filled.mean(axis=(1, 2)).std() > 0.1, "in many greys"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lookalikes_are_alike_and_all_different(shape):
+    wanted, pool = pictures(shape, 7, count=20), pictures(shape, 8, count=400)
+    chosen = lookalikes(pool, wanted)
+    assert chosen.shape == wanted.shape
+    places = [np.flatnonzero((pool == one).reshape(400, -1).all(axis=1)) for one in chosen]
+    assert all(len(place) for place in places)
+    assert len({one.tobytes() for one in chosen}) == 20
+
+    def likeness(those):
+        rows, others = (each.reshape(20, -1) - each.mean() for each in (wanted, those))
+        norms = np.linalg.norm(rows, axis=1) * np.linalg.norm(others, axis=1)
+        return float(((rows * others).sum(axis=1) / norms).mean())
+
+    assert likeness(chosen) > likeness(pool[:20]) + 0.2
+    assert lookalikes(pool, wanted[:0]).shape == (0, *shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -22,6 +22,7 @@ takes the lighter pixel of both."""
 THRESHOLDS, EDGE = (0.06, 0.3), 0.15
 """A silhouette is what is brighter than a threshold, as a share of white; its edge is so soft."""
 CUT_FREQUENCIES, SHADE_FREQUENCIES, GRAIN_FREQUENCIES = 9, 12, 120
+OUTLINE_FREQUENCIES = 49
 SMOOTHED, BLUR, SHARPEST, FADED = 0.5, 1.0, 2.0, 0.15
 DARKEST, BRIGHTEST, GRAIN = 0.45, 1.35, 0.25
 
@@ -53,6 +54,29 @@ def mixed_queries(one: Floats, other: Floats, *, seed: int) -> Floats:
     picked: Floats = np.where(
         kind < CUT, joined, np.where(kind < FILLED, filled, np.maximum(one, other))
     )
+    return picked
+
+
+def lookalikes(candidates: Floats, wanted: Floats) -> Floats:
+    """For each wanted picture a candidate that is like it, by low frequencies, whatever its light.
+
+    Random pictures that are chosen by samples of a sketch have the samples' outlines, and the
+    edges that the samples lack.
+
+    Args:
+        candidates: what to choose from, each at most once; at least as many.
+        wanted: what to look like; the first one chooses first.
+
+    >>> few = np.eye(16, dtype=np.float32).reshape(16, 4, 4)
+    >>> bool(np.array_equal(lookalikes(few, few[:5] / 2), few[:5]))
+    True
+    """
+    outlines, taken = _outline(candidates), np.zeros(len(candidates), dtype=np.float32)
+    chosen = np.empty(len(wanted), dtype=np.int64)
+    for place, outline in enumerate(_outline(wanted)):
+        chosen[place] = (outlines @ outline - taken).argmax()
+        taken[chosen[place]] = np.inf
+    picked: Floats = candidates[chosen]
     return picked
 
 
@@ -94,6 +118,16 @@ def _fields(pictures: Floats, frequencies: int, seed: int, name: str) -> Floats:
     return fields.reshape(len(pictures), height, width, *(1,) * (pictures.ndim - 3)).astype(
         np.float32
     )
+
+
+def _outline(pictures: Floats) -> Floats:
+    height, width = pictures.shape[1:3]
+    matrix = Basis(height, width, min(OUTLINE_FREQUENCIES, height * width)).matrix
+    planes = pictures.reshape(len(pictures), height * width, math.prod(pictures.shape[3:]))
+    rows = np.einsum("npc,kp->nkc", planes, matrix.astype(np.float32), optimize=True)
+    rows = rows.reshape(len(pictures), math.prod(rows.shape[1:]))
+    outline: Floats = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + math.sqrt(width) / 10)
+    return outline
 
 
 def _spread(values: Floats, pictures: Floats) -> Floats:

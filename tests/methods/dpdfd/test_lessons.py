@@ -13,7 +13,8 @@ from stillroom.methods.dpdfd.lessons import Lessons, teach
 from stillroom.methods.dpdfd.queries import Queries
 from stillroom.methods.dpdfd.section import DpdfdSection
 from stillroom.models import AsPictures, build
-from stillroom.randomness import seeded_torch, uniforms
+from stillroom.public.structured_queries import structured_queries
+from stillroom.randomness import seeded_torch
 from stillroom.sources.base import Answers, Scores
 
 SHAPE, SCALE = (8, 8), 16.0
@@ -32,7 +33,7 @@ PLAN = DpdfdSection.of(
 
 
 class Known(Answers):
-    """A small network, and smooth samples where there is a sketch."""
+    """A small network, and other random pictures in place of samples of a sketch."""
 
     def __init__(self, *, sketch=True, network=True, shape=SHAPE):
         with seeded_torch(3, "teacher"):
@@ -49,7 +50,7 @@ class Known(Answers):
     def samples(self, count, seed):
         if not self._sketch:
             return None
-        return (uniforms(seed, "samples", size=(count, *self._shape)) * SCALE).astype(np.float32)
+        return structured_queries(count, self._shape, seed=seed + 500) * np.float32(SCALE)
 
 
 def untaught(shape=SHAPE, model="mlp"):
@@ -103,6 +104,13 @@ def test_with_and_without_sketch_and_gradients(sketch, network):
     every = np.concatenate(answers.asked)
     assert every.min() >= 0
     assert every.max() <= SCALE
+
+
+@pytest.mark.parametrize("kind", ["samples", "structured", "mixed"])
+def test_a_kind_of_query_may_be_left_out(kind):
+    answers = Known()
+    taught(answers, changed(**{kind: 0}, rounds=2))
+    assert [len(x) for x in answers.asked] == [400, 400]
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (8, 8, 3)])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from stillroom.methods.dpdfd.section import DpdfdSection
-from stillroom.public.query_mixing import mixed_queries, retouched
+from stillroom.public.query_mixing import lookalikes, mixed_queries, retouched
 from stillroom.public.structured_queries import structured_queries
 from stillroom.sources.base import Answers
 
@@ -47,16 +47,21 @@ class Queries:
 
     def of_round(self, number: int) -> Tensor:
         """A round's queries, in the units of stored records; rounds are counted from 0."""
-        plan, seed = self._plan, self.seed(number)
-        made = [np.zeros((0, *self._shape), dtype=np.float32)]
-        made.append(structured_queries(plan.structured, self._shape, seed=seed))
-        samples = self.samples(plan.samples + 2 * plan.mixed, seed)
-        if samples is not None:
-            first, second, third = np.split(samples, [plan.samples, plan.samples + plan.mixed])
-            half = plan.mixed // 2
-            drawn = structured_queries(plan.mixed - half, self._shape, seed=seed + 1)
-            other = np.concatenate([third[:half], drawn])
-            made += [retouched(first, seed=seed), mixed_queries(second, other, seed=seed)]
+        plan, seed, shape = self._plan, self.seed(number), self._shape
+        parts = (plan.samples, plan.mixed, plan.mixed // 2, plan.structured)
+        samples = self.samples(sum(parts), seed)
+        made = []
+        if samples is None:
+            made.append(structured_queries(plan.structured, shape, seed=seed))
+        elif len(shape) == 1:
+            made.append(samples)  # rows of features are neither retouched nor joined
+        else:
+            plain, one, other, wanted = np.split(samples, np.cumsum(parts)[:-1])
+            size = max(plan.candidates * plan.structured, plan.mixed)
+            pool = structured_queries(size, shape, seed=seed)
+            other = np.concatenate([other, pool[: plan.mixed - len(other)]])
+            mixed = mixed_queries(one, other, seed=seed)
+            made += [retouched(plain, seed=seed), mixed, lookalikes(pool, wanted)]
         if self._generated is not None:
             made.append(self._generated(plan.generated, seed))
         return torch.from_numpy(np.concatenate(made)) * self._full_scale

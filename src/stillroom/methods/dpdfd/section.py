@@ -15,12 +15,18 @@ class DpdfdSection(Section):
     """
 
     student: str = Field("student-50k", description="a name in the zoo, or package.module:callable")
-    rounds: int = Field(12, ge=1, le=MOST_EPOCHS, description="of fresh queries")
+    rounds: int = Field(10, ge=1, le=MOST_EPOCHS, description="of fresh queries")
     samples: int = Field(
-        4000, ge=0, le=MOST_PICTURES, description="queries per round drawn from the sketch"
+        2500, ge=0, le=MOST_PICTURES, description="queries per round drawn from the sketch"
     )
     structured: int = Field(
-        4000, ge=0, le=MOST_PICTURES, description="queries per round of random shapes and clouds"
+        1500, ge=0, le=MOST_PICTURES, description="queries per round of random shapes and clouds"
+    )
+    candidates: int = Field(
+        8,
+        ge=1,
+        le=1000,
+        description="random pictures that each of these is chosen from, by likeness to a sample",
     )
     mixed: int = Field(
         4000,
@@ -32,7 +38,7 @@ class DpdfdSection(Section):
         0, ge=0, le=MOST_PICTURES, description="queries per round drawn from the generator"
     )
     refined: float = Field(
-        0.3,
+        0.2,
         ge=0,
         le=1,
         description="share of the queries that are moved to where student and teacher disagree",
@@ -44,7 +50,7 @@ class DpdfdSection(Section):
     frequencies: int = Field(
         150, ge=1, le=MOST_PICTURES, description="of the cosine transform that a step may move"
     )
-    bank: int = Field(48_000, ge=1, le=MOST_PICTURES, description="queries kept, the latest ones")
+    bank: int = Field(40_000, ge=1, le=MOST_PICTURES, description="queries kept, the latest ones")
     epochs: int = Field(2, ge=1, le=MOST_EPOCHS, description="passes over the bank per round")
     batch: int = Field(128, ge=2, le=MOST_PICTURES, description="queries per step")
     learning_rate: float = Field(3e-3, gt=0, le=LARGEST_RATE, description="the highest")
