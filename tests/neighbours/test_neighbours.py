@@ -42,7 +42,9 @@ def released(folder, tape, worlds, pipeline):
         if pipeline != "scattering" and "dpdfd" not in pipeline:
             use_quick_exporter(patch)
         arrays = [world.arrays() for world in worlds]
-        return everything(folder, patch, tape, arrays, PIPELINES[pipeline].recipe)
+        recipe = PIPELINES[pipeline].recipe
+        pair = "label/change" if 'unit = "label"' in recipe else ""
+        return everything(folder, patch, tape, arrays, recipe, pair=pair)
 
 
 @pytest.mark.parametrize("pipeline", QUICK)

@@ -185,6 +185,15 @@ def dpdfd(source, own, *, samples=20, generated=0, open="false"):
     return Pipeline(text + own + _PRIVACY.format(privacy=""))
 
 
+def dpdfd_labels():
+    """A recipe of method dpdfd that trains on records of which all but the labels is public."""
+    text = 'method = "dpdfd"\nsource = "plain"\npurpose = "benchmark"\n'
+    unit = 'unit = "label"\n'
+    text += _DATA.format(test="1/4", open="false", data=unit, features='name = "pixels"')
+    text += '[dpdfd]\nstudent = "mlp"\n[published]\ndirect = true\nreading = "per-sample"\n'
+    return Pipeline(text + "iterations = 4\nbatch = 3\n" + _PRIVACY.format(privacy=""))
+
+
 def dpdfd_plain(own, *, mode="certified", open="false"):
     """A recipe of method dpdfd with an ordinary teacher."""
     text = f'method = "dpdfd"\nmode = "{mode}"\nsource = "plain"\npurpose = "benchmark"\n'
@@ -248,6 +257,7 @@ PIPELINES = {
     "dpdfd, votes": dpdfd("ensemble", _TEACHERS.format(teachers="") + _SKETCH),
     "dpdfd, sketch": dpdfd("sketch", _SKETCH),
     "dpdfd, certified teacher": dpdfd_plain(""),
+    "dpdfd, labels": dpdfd_labels(),
     "dpdfd, teachers on shards": dpdfd_plain(
         'teachers = 3\nreading = "per-sample"\nsharing = "disjoint"\n', mode="as-published"
     ),

@@ -15,7 +15,7 @@ from stillroom.sources import SOURCES, Party
 MEANINGLESS = {("rona", "sketch")}
 """A sketch has no hidden layer and no votes; method dpdfd learns from it."""
 UNTAUGHT = {("dpdfd", "plain")}
-"""As published, one vector tells of a whole batch: it teaches next to nothing in so short a time."""
+"""As published, one vector tells of a whole batch: it teaches next to nothing in a short time."""
 
 
 @pytest.fixture(scope="module")

@@ -202,7 +202,7 @@ def test_files_that_are_refused(tmp_path):
         read(tmp_path / "nowhere.safetensors")
     for name in ("m.pt", "m.pth", "m.pkl", "m"):
         (tmp_path / name).write_bytes(pickle.dumps(print))
-        with pytest.raises(BadInput, match=r"a pickle can carry code .*save_file"):
+        with pytest.raises(BadInput, match=r"a pickle can run code .*save_file"):
             read(tmp_path / name)
     for name in ("m.safetensors", "m.onnx"):
         (tmp_path / name).write_bytes(b"\x80\x04 no such thing")

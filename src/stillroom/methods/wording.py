@@ -25,14 +25,21 @@ PERSONS = (
     "several records is protected less."
 )
 
+LABELS_ONLY = (
+    "LABELS ONLY. Everything about the records but their classes is declared public: their "
+    "content, and that they were used. Nothing of that is protected. Epsilon bounds how surely "
+    "whoever has the model, and all records, can tell the class of one of them."
+)
+
 ONLY_A_MODEL = (
     "Only a model was given, and no records, so the unit is the model as a whole: epsilon bounds "
     "how surely whoever has the student can tell whether this model or another was its teacher. "
     "Through this one release no record behind the model shows more than that. Yet no record is "
     "certified: nothing here knows the records, so nothing adds up what they tell elsewhere, "
-    "through other models trained on them, this one trained further, or this one itself. Two roads "
-    "certify records, and both need them: source trained (a teacher trained with DP-SGD) and "
-    "source ensemble (teachers on disjoint shards)."
+    "through other models trained on them, this one trained further, or this one itself. And a "
+    "student that hides its whole teacher has learnt little from it: at a small epsilon, expect "
+    "guesses. Two roads certify records and teach far more, and both need the records: source "
+    "trained (a teacher trained with DP-SGD) and source ensemble (teachers on disjoint shards)."
 )
 """What can be certified where there are no records, and what cannot."""
 
@@ -49,7 +56,7 @@ def note_on(recipe: Recipe) -> str | None:
 
 def unproven_by(recipe: Recipe) -> tuple[Pair, ...]:
     """What the recipe's split does not support: a changed label can move a record to the open."""
-    changes = tuple(Pair(unit, Relation.CHANGE) for unit in Unit)
+    changes = tuple(Pair(unit, Relation.CHANGE) for unit in Unit if unit is not Unit.LABEL)
     return changes if recipe.data.withheld else ()
 
 
@@ -72,6 +79,7 @@ def promise_warnings(recipe: Recipe, *, names_persons: bool) -> tuple[str, ...]:
     )
     told = {
         note or "": note is not None,
+        LABELS_ONLY: unit == "label",
         PERSONS: names_persons and unit == "record",
         large_epsilon: recipe.privacy.epsilon > LARGE_EPSILON and recipe.mode == "certified",
         large_delta: recipe.privacy.delta * declared > 1,

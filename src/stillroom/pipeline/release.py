@@ -159,7 +159,7 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         sensitive_classes=data.withheld,
     )
     parts = split.sealed(data.test_is_public)
-    if data.unit == "record":
+    if data.unit != "person":
         return parts
     most = data.max_records_per_person
 

@@ -63,8 +63,10 @@ class DataSection(Section):
         description="the declared number of sensitive units; a round guess, never a count",
     )
     person_column: str | None = Field(None, description="for a CSV file: whose record it is")
-    unit: Literal["record", "person", "entity"] = Field(
-        "record", description="who is protected; entity, the whole, where there is only a model"
+    unit: Literal["record", "person", "entity", "label"] = Field(
+        "record",
+        description="who is protected; entity, the whole, where there is only a model; label, the "
+        "class of a record, where everything else of it is declared public",
     )
     max_records_per_person: int = Field(
         1,
@@ -124,7 +126,7 @@ class DataSection(Section):
 
     @property
     def pair(self) -> Pair:
-        """Whom the recipe's epsilon protects: one record or person more or less, or the model."""
+        """Whom the recipe's epsilon protects: a record or person more or less, a model, a label."""
         return Pair.of(Unit(self.unit))
 
 

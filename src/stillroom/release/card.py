@@ -23,6 +23,7 @@ UNITS = {
     "record": "one record",
     "person": "one person, with all records of that person",
     "entity": "one whole model or participant, with all records behind it",
+    "label": "the class of one record, of which all else is public",
 }
 RELATIONS = {
     "add-or-remove": "was used or not",
@@ -77,6 +78,12 @@ def _open_things(certificate: Mapping[str, Any]) -> list[str]:
             *certificate["unprotected"],
             "what the records behind the model tell elsewhere, such as through another model that "
             "was trained on them, or this one trained further",
+            _PUBLIC,
+        ]
+    if units == {"label"}:
+        return [
+            "the records themselves: their content, and that they were used, is declared public",
+            *certificate["unprotected"],
             _PUBLIC,
         ]
     return [

@@ -403,7 +403,7 @@ def test_a_plan_out_of_range_is_refused(wrong):
     ],
 )
 def test_numbers_that_make_no_sense_together(numbers, mode, named):
-    found = [text for text, holds in plan_of(**numbers).part.misfits(mode).items() if holds]
+    found = [text for text, holds in plan_of(**numbers).misfits(mode).items() if holds]
     assert len(found) == 1
     assert named in found[0]
 

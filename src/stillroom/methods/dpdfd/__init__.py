@@ -32,7 +32,7 @@ class DpdfdRecipe(RecipeOfSource):
 
     def misfits(self) -> dict[str, bool]:
         plain, part, set_ = self.source == "plain", self.dpdfd, self.dpdfd.model_fields_set
-        own = self.published_plan.misfits(self.mode) if plain else {}
+        own = self.published_plan.misfits(self.mode, self.data.unit) if plain else {}
         return {
             **super().misfits(),
             **own,
@@ -63,6 +63,11 @@ class DpdfdRecipe(RecipeOfSource):
     def sound_plain(self) -> bool:
         """Whether its answers of an ordinary teacher are bounded and noisy, all of them."""
         return self.published_plan.part.sound
+
+    @property
+    def only_labels(self) -> bool:
+        """Whether it trains on records of which all but the labels is declared public."""
+        return self.source == "plain" and self.published_plan.part.direct
 
     @property
     def published_plan(self) -> PublishedPlan:
@@ -97,10 +102,12 @@ class Dpdfd:
     def prepare(self, setting: Setting) -> Job:
         """Networks that fit, then the source."""
         from stillroom.methods.dpdfd.job import DpdfdJob
+        from stillroom.methods.dpdfd.published_direct_job import DirectJob
         from stillroom.methods.dpdfd.published_job import PublishedJob
 
-        job: DpdfdJob | PublishedJob
-        job = (PublishedJob if setting.recipe.source == "plain" else DpdfdJob)(setting)
+        of_plain = DirectJob if setting.recipe.only_labels else PublishedJob
+        job: DpdfdJob | PublishedJob | DirectJob
+        job = (of_plain if setting.recipe.source == "plain" else DpdfdJob)(setting)
         return Job(job.width, job.run)
 
 

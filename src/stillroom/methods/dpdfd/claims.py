@@ -58,6 +58,11 @@ FALSE = (
     "does not hold: signal and noise both scale with the bound C, so C cannot make epsilon "
     "smaller; and one record moves the teacher's answers to a whole batch together"
 )
+DIRECT = (
+    "does not hold: an update is the noisy gradient times the Jacobian at the record, for a linear "
+    "layer a multiple of the record itself. Where the records are public, labels alone are "
+    "protected"
+)
 NOT_DETACHED = (
     "does not hold: the generator's gradient passes through the teacher, and noise has no "
     "derivative. Epsilon is infinite"
@@ -142,6 +147,12 @@ def claim_of(recipe: DpdfdRecipe, facts: Facts) -> Claim:
         teachers=part.teachers,
     )
     true = true_epsilon(plan, delta)
+    if part.direct:
+        return Claim(
+            claimed or None,
+            f"By Theorem 3, with C {part.bound:g}: epsilon {claimed:.4f} at delta {delta:g}. The "
+            f"claim {DIRECT}. With what one label really moves: {true:.4g}",
+        )
     counted = (
         NOT_DETACHED
         if math.isinf(true)

@@ -24,6 +24,7 @@ from stillroom.methods.dpdfd.generator_training import GeneratorTraining
 from stillroom.methods.dpdfd.lessons import Lessons, teach
 from stillroom.methods.dpdfd.paid_lessons import PaidLessons, most_questions
 from stillroom.methods.dpdfd.queries import Floats, Queries
+from stillroom.methods.dpdfd.sheets import show
 from stillroom.methods.dpdfd.terms import about_student
 from stillroom.methods.generators import shown_samples, sketch_generator
 from stillroom.models import AsPictures, build, check_fits
@@ -31,7 +32,6 @@ from stillroom.public.generators import build_generator
 from stillroom.release.compression import report
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.generator import ReleasedGenerator
-from stillroom.release.sections.samples import Sheet, drawable
 from stillroom.release.torch_generator import NetworkGenerator, refuse_unexportable_generator
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Answers, Ask, Setting
@@ -102,7 +102,7 @@ class DpdfdJob:
 
         def keep(done: int, lessons: Lessons) -> None:
             self._keep({**self._networks(), "lessons": lessons.state()})
-            self._show(lessons.latest(SHOWN_SAMPLES), f"round-{done}")
+            show(self.setting, lessons.latest(SHOWN_SAMPLES), f"round-{done}")
 
         teach(
             self.student,
@@ -123,7 +123,7 @@ class DpdfdJob:
 
         def after(done: int, asked: Tensor) -> None:
             progress.step(done, self.part.rounds)
-            self._show(asked[-SHOWN_SAMPLES:].numpy(), f"round-{done}")
+            show(self.setting, asked[-SHOWN_SAMPLES:].numpy(), f"round-{done}")
             if turns is not None:
                 turns.train(self._turns_per_round)
 
@@ -156,7 +156,7 @@ class DpdfdJob:
             turns.train(min(per_sheet, steps - done))
             self.setting.progress.step(min(done + per_sheet, steps), steps)
             records, _ = turns.released().draw(0, SHOWN_SAMPLES)
-            self._show(records, f"generator-{done // per_sheet + 1}")
+            show(self.setting, records, f"generator-{done // per_sheet + 1}")
         self._keep(self._networks())
 
     @property
@@ -251,13 +251,3 @@ class DpdfdJob:
         self.setting.progress.tell("going on after the last round")
         state: dict[str, Any] = torch.load(self._state_file, weights_only=True)
         return state
-
-    def _show(self, records: Any, name: str) -> None:
-        """A sheet of what the student is shown, in the run's folder."""
-        shape = self.setting.facts.shape
-        if not drawable(shape) or not len(records):
-            return
-        shown = np.clip(np.asarray(records) / self.pictures.full_scale, 0, 1).astype(np.float32)
-        folder = self.setting.places.checkpoint / "samples"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / f"{name}.png", Sheet.of(shown).png)

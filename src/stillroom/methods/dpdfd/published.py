@@ -32,7 +32,7 @@ from stillroom.public.data_free_losses import (
 from stillroom.public.generators import Generator, latents
 from stillroom.randomness import seeded_torch
 
-_OPTIMISERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+OPTIMISERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class _Algorithm:
         rates = part.student_rate, plan.generator.learning_rate
         self._networks = student, generator
         self._optimisers = [
-            _OPTIMISERS[part.optimiser](network.parameters(), lr=rate)
+            OPTIMISERS[part.optimiser](network.parameters(), lr=rate)
             for network, rate in zip(self._networks, rates, strict=True)
         ]
         self._rule = TermBound(
@@ -131,7 +131,7 @@ class _Algorithm:
             normalised=part.operation == "normalise",
             stability=part.stability,
         )
-        self._kept = [_copied(network) for network in self._networks]
+        self._kept = [copied(network) for network in self._networks]
 
     @property
     def ready(self) -> bool:
@@ -148,7 +148,7 @@ class _Algorithm:
         g = self.noisy_gradient(t, pictures, said).requires_grad_()
         target = (said - part.gamma * g).detach()
         student_loss = soft_cross_entropy(said, target)
-        own = torch.autograd.grad(student_loss, _weights(self.student), retain_graph=True)
+        own = torch.autograd.grad(student_loss, weights_of(self.student), retain_graph=True)
         numbers = self.plan.generator
         aim = generator_loss(
             said,
@@ -160,7 +160,7 @@ class _Algorithm:
             activation=part.activation,
         )
         drawn = self.generator_gradient(t, pictures, said, g, aim)
-        if not _finite([*own, *drawn]):
+        if not finite([*own, *drawn]):
             raise _NotFiniteError(good=t)
         self._step(t, own, drawn)
 
@@ -170,21 +170,21 @@ class _Algorithm:
         z = latents(seed, "published", t, count=self.plan.part.batch, size=size)
         pictures = self.generator(z)
         said, features = logits_and_features(self.student, pictures)
-        if not _finite([pictures, said]):
+        if not finite([pictures, said]):
             self._undo()
             raise _NotFiniteError(good=max(0, t - 1))
         return pictures, said, features
 
     def _step(self, t: int, *gradients: Sequence[Tensor]) -> None:
         """Lines 12 and 14."""
-        self._kept = [_copied(network) for network in self._networks]
+        self._kept = [copied(network) for network in self._networks]
         for network, optimiser, own in zip(
             self._networks, self._optimisers, gradients, strict=True
         ):
-            for weight, gradient in zip(_weights(network), own, strict=True):
+            for weight, gradient in zip(weights_of(network), own, strict=True):
                 weight.grad = gradient
             optimiser.step()
-        if not _finite(weight for network in self._networks for weight in _weights(network)):
+        if not finite(weight for network in self._networks for weight in weights_of(network)):
             self._undo()
             raise _NotFiniteError(good=t)
 
@@ -196,7 +196,7 @@ class _Algorithm:
         """Lines 4 to 9: g~, one row for the batch, or one per picture."""
         queries, outputs = pictures.detach(), said.detach()
         told = self.passages[GRADIENTS].answer(
-            _question(t, queries, outputs),
+            question(t, queries, outputs),
             lambda: self.teachers.gradients(queries, outputs, self._loss, self._rule),
         )
         scale = self.plan.part.bound / (STEPS * self.plan.terms)
@@ -214,7 +214,7 @@ class _Algorithm:
             g: g~.
             aim: L_G.
         """
-        weights, part = _weights(self.generator), self.plan.part
+        weights, part = weights_of(self.generator), self.plan.part
         loss = soft_cross_entropy(said, said - part.gamma * g) + aim
         *gradients, along = torch.autograd.grad(loss, [*weights, g], retain_graph=True)
         if part.detached:
@@ -222,7 +222,7 @@ class _Algorithm:
         direction = along * (part.bound / self.plan.terms)
         queries, outputs = pictures.detach(), said.detach()
         told = self.passages[DERIVATIVES].answer(
-            _question(t, queries, outputs, direction),
+            question(t, queries, outputs, direction),
             lambda: self.teachers.open_derivative(
                 queries, outputs, self._loss, self._rule, direction
             ),
@@ -244,19 +244,19 @@ class _Algorithm:
         )
 
 
-def _copied(network: nn.Module) -> dict[str, Tensor]:
+def copied(network: nn.Module) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in network.state_dict().items()}
 
 
-def _weights(network: nn.Module) -> list[nn.Parameter]:
+def weights_of(network: nn.Module) -> list[nn.Parameter]:
     return list(network.parameters())
 
 
-def _finite(tensors: Iterable[Tensor]) -> bool:
+def finite(tensors: Iterable[Tensor]) -> bool:
     return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
 
 
-def _question(t: int, *public: Tensor) -> bytes:
+def question(t: int, *public: Tensor) -> bytes:
     """Which iteration it is, and all that its answer depends on beside the teachers."""
     digest = hashlib.sha256()
     for tensor in public:

@@ -44,11 +44,11 @@ class PublishedPlan:
     sought: bool = False
     start_seed: int = 0
 
-    def misfits(self, mode: str) -> dict[str, bool]:
+    def misfits(self, mode: str, unit: str = "record") -> dict[str, bool]:
         """Keys that are fine by themselves and make no sense together: text -> whether they are."""
         steps = "steps" in self.generator.model_fields_set
         return {
-            **self.part.misfits(mode),
+            **self.part.misfits(mode, unit),
             "generator.conditional: the paper's generator is told no class": (
                 self.generator.conditional
             ),
@@ -72,8 +72,12 @@ class PublishedPlan:
 
     @property
     def moved(self) -> int:
-        """How many of them one record may move: all that come of a teacher that saw it."""
-        return 1 if self.several and self.part.sharing == "disjoint" else self.terms
+        """How many of them one record may move: all that come of a teacher that saw it.
+
+        Of labels alone, each moves its own.
+        """
+        on_shards = self.several and self.part.sharing == "disjoint"
+        return 1 if on_shards or self.part.direct else self.terms
 
     @property
     def rows(self) -> int:

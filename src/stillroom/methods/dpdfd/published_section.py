@@ -15,6 +15,14 @@ PAPERS_SIGMA = Fraction(100)
 """The best of the paper's Table 5."""
 
 
+REFUSED = (
+    "published.direct: training on the records themselves protects no record. Only the gradient of "
+    "the outputs is noisy, and it is multiplied by the Jacobian at the record: a linear layer's "
+    "update is a multiple of the record itself, at a cosine of 1.0, whatever the noise. Use source "
+    'trained; or, where all but the labels is public, data.unit = "label"'
+)
+
+
 class PublishedSection(Section):
     """The paper's Algorithm 1, in each of its readings; gamma_g, alpha and beta: [generator]."""
 
@@ -27,6 +35,9 @@ class PublishedSection(Section):
     )
     detached: bool = Field(
         True, description="whether the noisy gradient is a constant to the generator; else infinite"
+    )
+    direct: bool = Field(
+        False, description="train on the records themselves; protects labels alone, no records"
     )
     iterations: int = Field(1000, ge=1, le=MOST_DRAWS, description="T")
     batch: int = Field(64, ge=1, le=65_536, description="B, synthetic pictures per iteration")
@@ -58,10 +69,15 @@ class PublishedSection(Section):
         "shared", description="for several teachers: each saw all records, or a shard of its own"
     )
 
-    def misfits(self, mode: str) -> dict[str, bool]:
+    def misfits(self, mode: str, unit: str) -> dict[str, bool]:
         """Keys that are fine by themselves and make no sense together: text -> whether they are."""
         several, certified = self.teachers > 1, mode == "certified"
         return {
+            REFUSED: self.direct and unit != "label",
+            "data.unit: label is for published.direct": unit == "label" and not self.direct,
+            "published.teachers: with published.direct there is none": self.direct and several,
+            "published.detached: with published.direct there is no generator": self.direct
+            and not self.detached,
             "published.sharing: there is only one teacher": not several
             and "sharing" in self.model_fields_set,
             "published.reading, published.sharing: teachers on shards are bounded one by one": (
@@ -79,6 +95,8 @@ class PublishedSection(Section):
     def sound(self) -> bool:
         """Whether mode certified has it: one ordinary teacher behind one norm, and no other path.
 
-        Each reading that is detached has a true price; this is the one that is worth paying.
+        Each reading that is detached has a true price; this is the one that is worth paying. Of
+        labels alone, each has.
         """
-        return self.reading == "batch" and self.detached and self.teachers == 1
+        one_teacher = self.reading == "batch" and self.detached and self.teachers == 1
+        return self.direct or one_teacher

@@ -18,6 +18,9 @@ _OPEN_TEACHER = Control(
     "teacher", None, "an ordinary network that saw all records: not private", private=True
 )
 SHARDS = "the records of several teachers are dealt to them by hash of their ids or persons"
+PUBLIC_INPUTS = {
+    "public records": "assumed: all but the labels of the records is declared public by the recipe"
+}
 BOUNDED = {
     "bounded gradients": "checked: in exact integers, for whatever the teacher is",
     "detached": "checked: nothing of the teacher but its noisy gradients reaches the generator",
@@ -26,6 +29,8 @@ BOUNDED = {
 
 def about_student(recipe: DpdfdRecipe) -> str:
     """What kind of model is released."""
+    if recipe.only_labels:
+        return f"network `{recipe.dpdfd.student}`, trained on public records and noisy labels"
     return f"network `{recipe.dpdfd.student}`, a student that saw generated pictures only"
 
 
@@ -36,7 +41,7 @@ def from_file(recipe: DpdfdRecipe) -> bool:
 
 def shows_teacher(recipe: DpdfdRecipe) -> bool:
     """Whether the teacher may be shown: it saw sensitive records in the clear."""
-    one = recipe.published_plan.part.teachers == 1
+    one = recipe.published_plan.part.teachers == 1 and not recipe.only_labels
     return one and recipe.purpose != "release" and recipe.data.test_is_public
 
 
@@ -49,6 +54,7 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
     """The terms of source plain."""
     own = SOURCES[recipe.source].terms(recipe, observed, paid)
     plan, done = recipe.published_plan, int(observed[ITERATIONS])
+    direct = plan.part.direct
     part, drawn, broken = plan.part, plan.generator, int(observed[BROKEN_AT])
     early = (
         f"The training ended early: {done} of {part.iterations} iterations were paid for and made."
@@ -61,11 +67,18 @@ def published_terms(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms
     shards = {"shards": f"checked: {SHARDS}"} if plan.moved < plan.terms else {}
     return Terms(
         about_student(recipe),
-        {**own.assumptions, **(BOUNDED if part.detached else {}), **shards},
+        {
+            **(PUBLIC_INPUTS if direct else {}),
+            **own.assumptions,
+            **(BOUNDED if part.detached else {}),
+            **shards,
+        },
         own.knowledge,
-        teacher=None if from_file(recipe) else own.about,
+        teacher=None if direct or from_file(recipe) else own.about,
         warnings=(*own.warnings, *(text for text, holds in warnings.items() if holds)),
         observed=own.observed | {ITERATIONS, BROKEN_AT},
-        samples=SHOWN_SAMPLES,
-        generator=network_terms(recipe, drawn.model, drawn.latent, conditional=False),
+        samples=0 if direct else SHOWN_SAMPLES,
+        generator=None
+        if direct
+        else network_terms(recipe, drawn.model, drawn.latent, conditional=False),
     )
