@@ -145,7 +145,7 @@ def test_a_generator_whose_loss_is_no_number_is_found_with_its_step(tmp_path, mo
 
     calls = []
 
-    def broken(logits, features, alpha, beta):
+    def broken(logits, features, alpha, beta, **more):
         calls.append(1)
         return logits.sum() * (float("nan") if len(calls) == 4 else 0.0)
 
