@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,21 +29,42 @@ def recipe_text(name: str) -> str:
     return (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
 
 
-def released(name: str, text: str, title: str, budget: Budget | None = None) -> dict[str, Any]:
-    """One release of a recipe in a folder of its own; its certificate, and the seconds it took."""
+@contextmanager
+def bundle_of(
+    name: str, text: str, title: str, budget: Budget | None = None
+) -> Iterator[tuple[dict[str, Any], Path]]:
+    """One release of a recipe in a folder of its own, which is removed at the end.
+
+    Gives its certificate, with the seconds it took and those of its phases, and its bundle.
+    """
     with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as work:
-        recipe = Path(work) / f"{name}.toml"
+        recipe, bundle = Path(work) / f"{name}.toml", Path(work) / "bundle"
         recipe.write_text(text, encoding="utf-8")
         privacy = parse(text).privacy
-        start = time.perf_counter()
+        begun = [("looking at the recipe", time.perf_counter())]
+
+        def tell(line: str) -> None:
+            print(f"  {title}: {line}", file=sys.stderr)
+            begun.append((line, time.perf_counter()))
+
         certificate = release(
             recipe,
-            Path(work) / "bundle",
+            bundle,
             budget=budget or Budget(privacy.epsilon, privacy.delta),
-            progress=Progress(tell=lambda line: print(f"  {title}: {line}", file=sys.stderr)),
+            progress=Progress(tell=tell),
         )
-        verify_bundle(Path(work) / "bundle")
-        return {**certificate, "seconds": time.perf_counter() - start}
+        verify_bundle(bundle)
+        begun.append(("end", time.perf_counter()))
+        phases: dict[str, float] = {}
+        for (phase, start), (_, end) in pairwise(begun):
+            phases[phase] = phases.get(phase, 0) + end - start
+        yield {**certificate, "seconds": begun[-1][1] - begun[0][1], "phases": phases}, bundle
+
+
+def released(name: str, text: str, title: str, budget: Budget | None = None) -> dict[str, Any]:
+    """One release of a recipe in a folder of its own; its certificate, and the seconds it took."""
+    with bundle_of(name, text, title, budget) as (certificate, _):
+        return certificate
 
 
 def of_releases(recipe: Recipe, runs: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ NOISE = 20
 MARKS = ("o", "s", "^", "D", "v")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 SETTING = "MNIST, 12,000 records of 14x14 (2,000 public), 10,000 tested; mean and sd of 2 seeds"
-UNSOUND = "the paper's own figure, for CIFAR-10, had no valid guarantee"
+ABOUT = f"{SETTING}\nthe paper's own figure, for CIFAR-10, had no valid guarantee"
 
 
 def float_of(epsilon: float | str) -> float:
@@ -37,15 +37,16 @@ class Picture:
         lines: of one figure.
         title: what varies.
         label: of the x axis; x is the one number each line has.
+        about: the setting.
     """
 
-    def __init__(self, lines: list[Parts], title: str, label: str) -> None:
+    def __init__(self, lines: list[Parts], title: str, label: str, about: str = ABOUT) -> None:
         from matplotlib.figure import Figure
 
         self._figure = Figure(figsize=(7.6, 4.9), dpi=140, layout="constrained")
         self.axes = self._figure.subplots()
         self._figure.suptitle(title, fontsize=13, fontweight="bold")
-        self.axes.set_title(f"{SETTING}\n{UNSOUND}", fontsize=9, color="#444444")
+        self.axes.set_title(about, fontsize=9, color="#444444")
         self.axes.set_xlabel(label, fontsize=11)
         self.axes.set_ylabel("student's accuracy, %", fontsize=11)
         self.axes.grid(alpha=0.3)

@@ -13,7 +13,7 @@ A page is a script. Its blocks run from top to bottom in one fresh folder:
 Between `<!-- results: NAME -->` and `<!-- end of results -->` stands a table of the last figure of
 each recipe in benchmarks/results/NAME.jsonl; `<!-- results: NAME KIND -->` asks for another kind of
 table, see `TABLES`. Between `<!-- pictures: NAME -->` and `<!-- end of pictures -->` stand those of
-`PICTURES` that are drawn. Given paths of pages, only these are refreshed.
+NAME in `PICTURES` that are drawn. Given paths of pages, only these are refreshed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,20 @@ _RESULTS = re.compile(
 _PICTURES = re.compile(r"(<!-- pictures: ([\w-]+) -->\n).*?(<!-- end of pictures -->\n)", re.S)
 NOTHING = "Nothing was measured yet."
 PICTURES = {
-    "rona-hint-epochs": "hint epochs",
-    "rona-distillation-epochs": "distillation epochs",
-    "rona-batch-size": "batch size",
-    "rona-noise": "noise",
-    "rona-queries": "number of queries, for four ways to select them",
-    "rona-bound": "adaptive against fixed bound",
+    "rona-figures": {
+        "rona-hint-epochs": "hint epochs",
+        "rona-distillation-epochs": "distillation epochs",
+        "rona-batch-size": "batch size",
+        "rona-noise": "noise",
+        "rona-queries": "number of queries, for four ways to select them",
+        "rona-bound": "adaptive against fixed bound",
+    },
+    "dpdfd-ablations": {
+        "dpdfd-bound-mnist": "the bound C, MNIST",
+        "dpdfd-bound-fashion-mnist": "the bound C, Fashion-MNIST",
+    },
 }
-"""The pictures that benchmarks/rona_figures.py draws, and what accuracy is drawn against."""
+"""By their results, the pictures that a benchmark draws, and what accuracy is drawn against."""
 
 
 def pages() -> list[Path]:
@@ -220,7 +226,7 @@ def filled(
         return found[1] + "".join(row + "\n" for row in rows) + found[4]
 
     def drawn(found: re.Match[str]) -> str:
-        lines = pictures_of(results / f"{found[2]}.jsonl", pictures)
+        lines = pictures_of(results / f"{found[2]}.jsonl", pictures, PICTURES[found[2]])
         return found[1] + "".join(line + "\n" for line in lines) + found[3]
 
     return _PICTURES.sub(drawn, _RESULTS.sub(table, page))
@@ -230,7 +236,8 @@ def _figures(results: Path, *keys: str) -> list[dict[str, Any]]:
     """The last figure of each kind: of each recipe, say."""
     lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
     figures = map(json.loads, lines)
-    return list({tuple(figure[key] for key in keys): figure for figure in figures}.values())
+    kinds = {json.dumps([figure[key] for key in keys]): figure for figure in figures}
+    return list(kinds.values())
 
 
 def _rows(names: str, cells: Sequence[Sequence[str]]) -> list[str]:
@@ -340,20 +347,95 @@ def speed_table(results: Path) -> list[str]:
     return _rows("figure, ours, against, its figure, ratio, peak MB of ours", cells)
 
 
+def students_table(results: Path) -> list[str]:
+    """Students that never saw a real picture beside their teachers, and who took the time."""
+    cells = []
+    for figure in _figures(results, "recipe"):
+        teacher, shares = figure["controls"].get("teacher"), figure["shares"]
+        cells.append(
+            (
+                f"[{figure['setting']}](../{figure['recipe']})",
+                figure["dataset"],
+                _epsilon(figure),
+                f"`{figure['student']}` {_percent(figure)}",
+                _percent(teacher),
+                f"{100 * (teacher['mean'] - figure['mean']):+.2f}" if teacher else "-",
+                str(figure["draws"]),
+                figure["published"] or "none",
+                f"{figure['seconds'] / 60:.1f}",
+                ", ".join(f"{who} {share:.0%}" for who, share in shares.items() if share >= 0.005),
+            )
+        )
+    names = "setting, data set, certified epsilon, student, teacher, points lost, draws, paper, "
+    return _rows(names + "minutes, share of the time", cells)
+
+
+def samples_table(results: Path) -> list[str]:
+    """Networks trained on samples alone, and below each data set what the field reaches."""
+    cells, figures = [], _figures(results, "recipe", "row")
+    others = {(one["dataset"], round(one["epsilon"])): one["field"] for one in figures}
+    for (dataset, epsilon), peers in others.items():
+        for one in sorted(figures, key=lambda one: str(one["row"])):
+            if (one["dataset"], round(one["epsilon"])) == (dataset, epsilon):
+                minutes, recipe = f"{one['seconds'] / 60:.1f} minutes", one["recipe"]
+                about = f"ours, [{one['row']}](../{recipe})"
+                told = (_epsilon(one), about, _percent(one), str(one["draws"]), minutes)
+                cells.append((dataset, *told))
+        for name, accuracy, printed in sorted(peers, key=lambda peer: -float(peer[1])):
+            told = (str(epsilon), f"{name} ({printed})", f"{100 * accuracy:.1f}", "-", "-")
+            cells.append((dataset, *told))
+    return _rows("data set, epsilon, samples, accuracy, draws, time in all", cells)
+
+
+def ablations_table(figure: str, what: str) -> Callable[[Path], list[str]]:
+    """A table of the paper in small: what is claimed and what holds stand beside each accuracy."""
+
+    def table(results: Path) -> list[str]:
+        cells = []
+        for one in _figures(results, "figure", "curve", "dataset", "x"):
+            if one["figure"] != figure:
+                continue
+            teacher = one["controls"].get("teacher")
+            cells.append(
+                (
+                    one["dataset"].removesuffix("-small"),
+                    ", ".join([one["curve"], *(f"{k} {v}" for k, v in one["x"].items())]),
+                    f"{100 * one['mean']:.2f}",
+                    "-" if teacher is None else f"{100 * teacher:.2f}",
+                    *(_rough(one[key]) for key in ("claimed_epsilon", "epsilon")),
+                )
+            )
+        return _rows(f"data set, {what}, student, teacher, claimed epsilon, true epsilon", cells)
+
+    return table
+
+
+def _rough(epsilon: float | str | None) -> str:
+    """Two digits are enough for an epsilon that certifies nothing."""
+    if not isinstance(epsilon, (int, float)):
+        return str(epsilon)
+    return f"{epsilon:.2g}" if epsilon < 10 else f"{epsilon:,.0f}"
+
+
 TABLES = {
     "": results_table,
     "controls": controls_table,
     "compression": compression_table,
     "speed": speed_table,
+    "students": students_table,
+    "samples": samples_table,
+    "noise": ablations_table("noise", "gradients and sigma"),
+    "terms": ablations_table("terms", "terms of Eq. 5"),
+    "networks": ablations_table("networks", "teacher's network"),
 }
 """The kinds of tables, by the word after the name of the results."""
 
 
-def pictures_of(results: Path, pictures: Path) -> list[str]:
+def pictures_of(results: Path, pictures: Path, wanted: dict[str, str]) -> list[str]:
     """The pictures that are drawn, and a plain word on those that are not."""
-    found = {name: what for name, what in PICTURES.items() if (pictures / f"{name}.png").exists()}
+    found = {name: what for name, what in wanted.items() if (pictures / f"{name}.png").exists()}
     lines = [f"![Accuracy against {what}.](pictures/{name}.png)" for name, what in found.items()]
-    missing = [what for name, what in PICTURES.items() if name not in found]
+    missing = [what for name, what in wanted.items() if name not in found]
     if missing:
         lines.append(f"Not drawn yet: {'; '.join(missing)}.")
     if not _figures(results, "bench"):

@@ -24,6 +24,8 @@ class Unit(StrEnum):
     RECORD = "record"
     PERSON = "person"
     ENTITY = "entity"
+    LABEL = "label"
+    """The class of one record, of which everything else is declared public."""
 
 
 class Relation(StrEnum):
@@ -50,6 +52,19 @@ class Pair:
         return f"{self.unit}/{self.relation}"
 
     @classmethod
+    def of(cls, unit: Unit) -> Pair:
+        """What a promise to such a unit is for: one more or less, or one for another.
+
+        Where the only entity is a model, there is no release without one; a label comes with its
+        record, which everyone sees.
+
+        >>> str(Pair.of(Unit.PERSON)), str(Pair.of(Unit.ENTITY))
+        ('person/add-or-remove', 'entity/change')
+        """
+        always_there = unit in (Unit.ENTITY, Unit.LABEL)
+        return cls(unit, Relation.CHANGE if always_there else Relation.ADD_OR_REMOVE)
+
+    @classmethod
     def parse(cls, text: str) -> Pair:
         unit, _, relation = text.partition("/")
         try:
@@ -65,6 +80,8 @@ RECORD = Pair(Unit.RECORD, Relation.ADD_OR_REMOVE)
 """The headline: one record more or less."""
 CHANGED_RECORD = Pair(Unit.RECORD, Relation.CHANGE)
 """A record that keeps its id and changes its content."""
+CHANGED_LABEL = Pair(Unit.LABEL, Relation.CHANGE)
+"""A record that changes nothing but its class."""
 
 
 class Norm(StrEnum):
@@ -129,7 +146,9 @@ class Sensitivity:
         ('unit-steps', 'l2-squared', Fraction(200, 1))
         """
         times = {Relation.ADD_OR_REMOVE: 1, Relation.CHANGE: 2}
-        bounds = {Pair(unit, r): Fraction(times[r] * records**2) for r in Relation}
+        if unit is Unit.LABEL:
+            del times[Relation.ADD_OR_REMOVE]
+        bounds = {Pair(unit, r): Fraction(often * records**2) for r, often in times.items()}
         return cls(Norm.UNIT_STEPS if records == 1 else Norm.L2_SQUARED, bounds)
 
     @classmethod
@@ -138,7 +157,10 @@ class Sensitivity:
 
         A record (or person, when whole persons share a shard) touches one entity whether it is
         added, removed or changed, so record, person and entity share the bound (theory.md#shards).
+        A label is changed, and nothing else about its record is protected.
         """
+        if unit is Unit.LABEL:
+            return cls(norm, {CHANGED_LABEL: Fraction(bound)})
         units = [Unit.RECORD, Unit.ENTITY] + ([Unit.PERSON] if unit is Unit.PERSON else [])
         if unit is Unit.ENTITY:
             units = [Unit.ENTITY]

@@ -322,17 +322,88 @@ def test_table_of_controls_and_compression(tmp_path):
     assert build.filled(filled, tmp_path) == filled
 
 
+DPDFD = {
+    "dataset": "mnist",
+    "epsilon": 0.9999,
+    "mean": 0.9791,
+    "sd": 0.0004,
+    "draws": 3,
+    "published": "0.9512 at 1",
+    "seconds": 600.0,
+    "recipe": "examples/direct.toml",
+    "setting": "data-free",
+    "student": "wide-75k",
+    "controls": {"teacher": {"mean": 0.9825, "sd": 0.001}},
+    "shares": {"teacher": 0.2, "student": 0.8, "generator": 0.0, "rest": 0.0},
+}
+
+
+def test_table_of_data_free_students(tmp_path):
+    page = "<!-- results: dpdfd students -->\n<!-- end of results -->\n"
+    assert "Nothing was measured yet.\n" in build.filled(page, tmp_path)
+    alone = {**DPDFD, "recipe": "examples/rona.toml", "controls": {}, "published": None}
+    figures = [{**DPDFD, "draws": 1}, DPDFD, alone]
+    (tmp_path / "dpdfd.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in figures))
+    rows = [line for line in build.filled(page, tmp_path).splitlines() if line.startswith("| ")]
+    assert rows[1:] == [
+        "| [data-free](../examples/direct.toml) | mnist | 1.000 | `wide-75k` 97.91 (0.04) "
+        "| 98.25 (0.10) | +0.34 | 3 | 0.9512 at 1 | 10.0 | teacher 20%, student 80% |",
+        "| [data-free](../examples/rona.toml) | mnist | 1.000 | `wide-75k` 97.91 (0.04) "
+        "| - | - | 3 | none | 10.0 | teacher 20%, student 80% |",
+    ]
+
+
+def test_table_of_samples_keeps_rows_apart_and_shows_the_field(tmp_path):
+    page = "<!-- results: dpdfd-synthetic samples -->\n<!-- end of results -->\n"
+    field = [["DP-MERF", 0.6367, "Table 1"], ["FETA-Pro", 0.971, "2026"]]
+    ours = {**DPDFD, "row": "(a) class as drawn", "field": field}
+    labelled = {**ours, "row": "(b) class of the sanitised classifier", "mean": 0.98}
+    figures = [labelled, ours]
+    (tmp_path / "dpdfd-synthetic.jsonl").write_text(
+        "".join(f"{json.dumps(one)}\n" for one in figures)
+    )
+    rows = [line for line in build.filled(page, tmp_path).splitlines() if line.startswith("| ")]
+    assert rows[1] == (
+        "| mnist | 1.000 | ours, [(a) class as drawn](../examples/direct.toml) | 97.91 (0.04) | 3 "
+        "| 10.0 minutes |"
+    )
+    assert "(b)" in rows[2]
+    assert rows[3:] == [
+        "| mnist | 1 | FETA-Pro (2026) | 97.1 | - | - |",
+        "| mnist | 1 | DP-MERF (Table 1) | 63.7 | - | - |",
+    ]
+
+
+def test_tables_of_ablations_show_what_is_claimed_and_what_holds(tmp_path):
+    page = "<!-- results: dpdfd-ablations noise -->\n<!-- end of results -->\n"
+    point = {
+        **{"figure": "noise", "curve": "one vector per batch", "x": {"sigma": 20}},
+        **{"dataset": "mnist-small", "mean": 0.1, "controls": {"teacher": 0.97}},
+        **{"claimed_epsilon": 0.0412, "epsilon": 161.3},
+    }
+    figures = [point, {**point, "x": {"sigma": 50}, "epsilon": "infinite", "controls": {}}]
+    figures.append({**point, "figure": "terms"})
+    (tmp_path / "dpdfd-ablations.jsonl").write_text(
+        "".join(f"{json.dumps(one)}\n" for one in figures)
+    )
+    rows = [line for line in build.filled(page, tmp_path).splitlines() if line.startswith("| ")]
+    assert rows[1:] == [
+        "| mnist | one vector per batch, sigma 20 | 10.00 | 97.00 | 0.041 | 161 |",
+        "| mnist | one vector per batch, sigma 50 | 10.00 | - | 0.041 | infinite |",
+    ]
+
+
 def test_pictures_are_shown_once_they_are_drawn(tmp_path):
     page = "<!-- pictures: rona-figures -->\nold\n<!-- end of pictures -->\n"
     nothing = build.filled(page, tmp_path, tmp_path)
     assert "Not drawn yet: hint epochs; distillation epochs;" in nothing
     assert build.NOTHING in nothing
     assert "](" not in nothing
-    for name in build.PICTURES:
+    for name in build.PICTURES["rona-figures"]:
         (tmp_path / f"{name}.png").touch()
     (tmp_path / "rona-figures.jsonl").write_text('{"bench": "rona-figures"}\n')
     filled = build.filled(page, tmp_path, tmp_path)
-    assert filled.count("](pictures/rona-") == len(build.PICTURES)
+    assert filled.count("](pictures/rona-") == len(build.PICTURES["rona-figures"])
     assert "yet" not in filled
 
 

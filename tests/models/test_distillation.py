@@ -120,7 +120,7 @@ def test_an_offset_of_all_scores_means_nothing(pictures, scores):
 def test_a_loss_that_is_no_number_is_named(pictures, scores):
     with pytest.raises(BadInput, match="not a number") as caught:
         taught(pictures, np.where(scores > 60, np.nan, scores).astype(np.float32))
-    assert caught.value.where == "epoch 1"
+    assert caught.value.where == "epoch 1, step 1"
     with pytest.raises(BadInput, match="not a number") as caught:
         taught(pictures, scores, learning_rate=1e30)
     assert "learning rate" in caught.value.remedy

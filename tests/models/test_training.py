@@ -177,7 +177,7 @@ def test_a_loss_that_is_no_number_is_named():
     learning.learn(records(), torch.zeros(40, dtype=torch.int64), 8)
     with pytest.raises(BadInput, match="not a number") as caught:
         learning.learn(x, torch.zeros(40, dtype=torch.int64), 8)
-    assert caught.value.where == "epoch 2"
+    assert caught.value.where.startswith("epoch 2, step ")
     assert caught.value.remedy
 
 

@@ -34,7 +34,15 @@ from stillroom.gate.ledger import blocks, creation, draws, members, store
 from stillroom.pipeline import pricing, run_folder
 from stillroom.release import compression
 
-HELD = ("data.npz", "home", "ledger.sqlite", "ledger.sqlite.key", "modules")
+HELD = (
+    "data.npz",
+    "model.safetensors",
+    "model.onnx",
+    "home",
+    "ledger.sqlite",
+    "ledger.sqlite.key",
+    "modules",
+)
 """What stays with the operator; everything else in the folder is compared."""
 
 
@@ -80,7 +88,14 @@ class Seen:
         return found + (["exit codes"] if self.codes != other.codes else [])
 
 
-def everything(folder: Path, patch, tape: Tape, worlds, recipe: str) -> Seen:
+def put_records(world) -> None:
+    """A data set's arrays, as an npz file."""
+    np.savez("data.npz", **world)
+
+
+def everything(
+    folder: Path, patch, tape: Tape, worlds, recipe: str, put=put_records, pair: str = ""
+) -> Seen:
     """Release from each world in turn, with one ledger, and look at all that leaves.
 
     Args:
@@ -89,6 +104,8 @@ def everything(folder: Path, patch, tape: Tape, worlds, recipe: str) -> Seen:
         tape: empty for a first run, and played for its neighbours.
         worlds: the data set at each release, as the arrays of an npz file.
         recipe: its text.
+        put: writes a world to where the recipe finds it.
+        pair: what the budget is for; one record or person more or less when left out.
     """
     _make_repeatable(patch, tape)
     folder.mkdir()
@@ -107,14 +124,14 @@ def everything(folder: Path, patch, tape: Tape, worlds, recipe: str) -> Seen:
         Path("recipe.toml").write_text(recipe)
         unit = "person" if 'unit = "person"' in recipe else "record"
         for number, world in enumerate(worlds):
-            np.savez("data.npz", **world)
+            put(world)
             if number == 0:
                 command(
                     "release", "recipe.toml", "-o", "out"
                 )  # makes the ledger, asks for a budget
                 command(
                     *("ledger", "budget", "set", "ledger.sqlite", "--epsilon", "20"),
-                    *("--reason", "a test", "--for", f"{unit}/add-or-remove"),
+                    *("--reason", "a test", "--for", pair or f"{unit}/add-or-remove"),
                 )
             command("release", "recipe.toml", "-o", f"out{number}")
             command("verify", f"out{number}")

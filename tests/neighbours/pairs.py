@@ -37,6 +37,9 @@ def pairs(pipeline: Pipeline) -> Iterator[Pair]:
     parts = usual.parts(pipeline.public, pipeline.test)
     inside, tested = parts["sensitive"], parts["test"]
     protected = "test_is_public = false" in pipeline.recipe
+    if 'unit = "label"' in pipeline.recipe:
+        yield from _of_labels(usual, inside, tested)
+        return
     kinds = _of_persons if 'unit = "person"' in pipeline.recipe else _of_records
     for name, neighbour in kinds(usual, inside, pipeline):
         yield Pair(name, (usual,), (neighbour,))
@@ -72,6 +75,19 @@ def _of_records(usual: World, inside: list[int], pipeline: Pipeline) -> Iterator
         # Under ids made from content a changed record is another record.
         other = STRANGE["1e37"](usual.x[inside[1]])
         yield "changed", usual.changed(inside[1], other, (int(usual.y[inside[1]]) + 1) % 3)
+
+
+def _of_labels(usual: World, inside: list[int], tested: list[int]) -> Iterator[Pair]:
+    def relabelled(place: int) -> World:
+        return usual.changed(place, usual.x[place], (int(usual.y[place]) + 1) % 3)
+
+    lonely = int(np.flatnonzero(usual.y == LONELY)[0])
+    first, last = relabelled(inside[0]), relabelled(inside[-1])
+    yield Pair("another label", (usual,), (first,))
+    yield Pair("another label at the end", (usual,), (last,))
+    yield Pair("the only label of its class", (usual,), (relabelled(lonely),))
+    yield Pair("another label in the test part", (usual,), (relabelled(tested[0]),))
+    yield Pair("another label between two releases", (usual, usual), (usual, first))
 
 
 def _of_persons(usual: World, inside: list[int], pipeline: Pipeline) -> Iterator[tuple[str, World]]:
@@ -110,6 +126,8 @@ QUICK: dict[str, Callable[[str], bool]] = {
     "rona, gated": lambda name: name == "the only one of its class",
     "rona, hints": lambda name: name == "added: 1e37",
     "rona, residual": lambda name: name == "added: 1e37",
+    "dpdfd, certified teacher": lambda name: name == "the last of the sensitive part",
+    "dpdfd, labels": lambda name: name == "the only label of its class",
 }
 """The pairs of `make test`, at most 40; `make test-slow` has all of them."""
 

@@ -142,6 +142,7 @@ distillation_epochs = 1
 rounds = 1
 {rona}
 """
+_GENERATOR = '[generator]\nmodel = "mlp"\nlatent = 4\nwidth = 8\nsteps = 2\n'
 _TEACHERS = "[teachers]\ncount = 5\nshard_cap = 12\nvotes = 6\n{teachers}\n"
 
 
@@ -173,6 +174,34 @@ def rona(source, *, mode="certified", own="", rona="", more="", open="false"):
     text += _DATA.format(test="1/4", open=open, data=data, features='name = "pixels"')
     text += _RONA.format(rona=rona) + own + _PRIVACY.format(privacy="") + more
     return Pipeline(text, public="2/5")
+
+
+def dpdfd(source, own, *, samples=20, generated=0, open="false"):
+    """A recipe of method dpdfd with a source that comes through the gate."""
+    text = f'method = "dpdfd"\nsource = "{source}"\npurpose = "benchmark"\n'
+    text += _DATA.format(test="1/4", open=open, data="", features='name = "pixels"')
+    text += f'[dpdfd]\nstudent = "mlp"\nrounds = 2\nsamples = {samples}\nstructured = 10\n'
+    text += f"mixed = 10\ngenerated = {generated}\nepochs = 1\nbatch = 10\nfrequencies = 20\n"
+    return Pipeline(text + own + _PRIVACY.format(privacy=""))
+
+
+def dpdfd_labels():
+    """A recipe of method dpdfd that trains on records of which all but the labels is public."""
+    text = 'method = "dpdfd"\nsource = "plain"\npurpose = "benchmark"\n'
+    unit = 'unit = "label"\n'
+    text += _DATA.format(test="1/4", open="false", data=unit, features='name = "pixels"')
+    text += '[dpdfd]\nstudent = "mlp"\n[published]\ndirect = true\nreading = "per-sample"\n'
+    return Pipeline(text + "iterations = 4\nbatch = 3\n" + _PRIVACY.format(privacy=""))
+
+
+def dpdfd_plain(own, *, mode="certified", open="false"):
+    """A recipe of method dpdfd with an ordinary teacher."""
+    text = f'method = "dpdfd"\nmode = "{mode}"\nsource = "plain"\npurpose = "benchmark"\n'
+    text += _DATA.format(test="1/4", open=open, data="", features='name = "pixels"')
+    text += '[dpdfd]\nstudent = "mlp"\n[plain]\nteacher = "mlp"\nepochs = 1\n'
+    text += _GENERATOR
+    text += f"[published]\niterations = 2\nbatch = 4\n{own}" + _PRIVACY.format(privacy="")
+    return Pipeline(text)
 
 
 _NETWORK = 'model = "mlp"\nclip = 1\nlearning_rate = 0.5\n'
@@ -221,5 +250,15 @@ PIPELINES = {
         mode="as-published",
         own='[plain]\nepochs = 1\n[published]\nreading = "residual"\n',
         rona="batch = 4\nqueries = 1\nhint_epochs = 1\nhint_layer = 3\nguided_layer = 2\n",
+    ),
+    "dpdfd, teacher": dpdfd(
+        "trained", _TRAINING.format(rate='"1/2"', training="") + _SKETCH + _GENERATOR, generated=10
+    ),
+    "dpdfd, votes": dpdfd("ensemble", _TEACHERS.format(teachers="") + _SKETCH),
+    "dpdfd, sketch": dpdfd("sketch", _SKETCH),
+    "dpdfd, certified teacher": dpdfd_plain(""),
+    "dpdfd, labels": dpdfd_labels(),
+    "dpdfd, teachers on shards": dpdfd_plain(
+        'teachers = 3\nreading = "per-sample"\nsharing = "disjoint"\n', mode="as-published"
     ),
 }

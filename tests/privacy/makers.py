@@ -33,6 +33,7 @@ from stillroom.private import (
 )
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords
+from stillroom.private.output_gradients import PlainTeachers, TermBound
 from stillroom.private.plain import PlainTeacher, bounded_loss
 from stillroom.vocabulary import Bounded, Pair, Sealed, Unit
 
@@ -358,6 +359,67 @@ def plain_residual() -> Iterator[Found]:
                     yield PERSON_ADDED, one, other
 
 
+SOFT = torch.nn.functional.cross_entropy
+FLIPS = [torch.tensor(v) for v in ([9.0, -9.0], [-9.0, 9.0], [0.0, 0.0], [torch.nan, 0.0])]
+FLIPS += [torch.tensor([1e30, 0.0]), torch.tensor([1e4, 9.0])]
+
+
+def _to_soft_labels(said: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
+    return SOFT(said, taught.softmax(1))
+
+
+def _told(teachers: list[torch.Tensor], rule: TermBound, sharded_by=None) -> Bounded:
+    """What teachers of two classes say of seven pictures of an unsure student."""
+    asked = PlainTeachers([_saying(words) for words in teachers], sharded_by)
+    queries, student = torch.zeros(7, 1), torch.linspace(-0.2, 0.2, 14).reshape(7, 2)
+    return asked.gradients(queries, student, _to_soft_labels, rule)
+
+
+def _rules(*, together: bool) -> list[TermBound]:
+    return [
+        TermBound(0.1, 5000, together=together, normalised=normalised)
+        for normalised in (True, False)
+    ]
+
+
+def _whoever_changes(many: int, *, together: bool) -> Iterator[Found]:
+    for rule in _rules(together=together):
+        answers = [_told([words] * many, rule) for words in FLIPS]
+        for one in answers:
+            for other in answers:
+                yield CHANGED, one, other
+                yield PERSON_ADDED, one, other
+
+
+def gradients_one_by_one() -> Iterator[Found]:
+    """A whole batch turns around with one record: 2 B C."""
+    yield from _whoever_changes(1, together=False)
+
+
+def gradients_together() -> Iterator[Found]:
+    """Divided by the norm of the batch: 2 sqrt(B) C."""
+    yield from _whoever_changes(1, together=True)
+
+
+def gradients_of_teachers() -> Iterator[Found]:
+    """Teachers that saw the same record turn around together."""
+    yield from _whoever_changes(5, together=False)
+
+
+def gradients_of_teachers_together() -> Iterator[Found]:
+    yield from _whoever_changes(5, together=True)
+
+
+def gradients_on_shards() -> Iterator[Found]:
+    """One teacher of five changes."""
+    for rule in _rules(together=False):
+        for others in FLIPS:
+            answers = [_told([words, *[others] * 4], rule, Unit.PERSON) for words in FLIPS]
+            for other in answers:
+                yield CHANGED, answers[0], other
+                yield PERSON_ADDED, answers[0], other
+
+
 def clipped_losses() -> Iterator[Found]:
     values = [bounded_loss(loss, 2.0, 1000) for loss in (0.0, 1.0, 7.0, float("nan"), -3.0, 2.0)]
     for one in values:
@@ -379,9 +441,14 @@ MAKERS: dict[Callable[[], Iterator[Found]], tuple[str, ...]] = {
     group_means: ("teacher_sums.TeacherSums.group_means",),
     hint_residuals: ("ensemble.Ensemble.hint_residuals",),
     plain_residual: ("plain.PlainTeacher.residual",),
+    gradients_one_by_one: ("output_gradients.PlainTeachers.gradients",),
+    gradients_together: ("output_gradients.PlainTeachers.gradients",),
+    gradients_of_teachers: ("output_gradients.PlainTeachers.gradients",),
+    gradients_of_teachers_together: ("output_gradients.PlainTeachers.gradients",),
+    gradients_on_shards: ("output_gradients.PlainTeachers.gradients",),
     clipped_losses: ("plain.bounded_loss",),
 }
 """The makers, and the places in `private/` where their values are made."""
 
-UNPROTECTED = ("plain._unprotected",)
+UNPROTECTED = ("plain.unprotected",)
 """Values that declare nothing and have no finite price."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from privacy.makers import MAKERS, UNPROTECTED
 from stillroom.features import FEATURES
 from stillroom.gate.events import GaussianEvent
 from stillroom.private import ensemble, linear, persons, shard_training, sketch, teacher_sums
+from stillroom.private.output_gradients import TermBound
 from stillroom.vocabulary import Norm, Sensitivity
 
 TIGHT = 0.95
@@ -141,6 +143,27 @@ def not_clipped_again(patch):
     patch.setattr(sketch, "clip_to_ball", once)
 
 
+def one_term_for_a_batch(patch):
+    """DPDFD: the price of one picture, or of one teacher, where all move together."""
+    patch.setattr(TermBound, "squared_distance", lambda rule, terms, moved: 4 * rule.steps**2)
+
+
+def common_norm_forgotten(patch):
+    """DPDFD: terms that are bounded one by one, at the price of a common norm."""
+    honest = TermBound.sums
+    patch.setattr(
+        TermBound, "sums", lambda rule, terms: honest(replace(rule, together=False), terms)
+    )
+
+
+def shards_of_shared_records(patch):
+    """DPDFD: teachers that all saw the record, at the price of disjoint shards."""
+    honest = TermBound.squared_distance
+    patch.setattr(
+        TermBound, "squared_distance", lambda rule, terms, moved: honest(rule, terms, moved=1)
+    )
+
+
 def half_the_noise_needed(patch):
     """A bound that wastes: twice as large as anything can move."""
     honest = Sensitivity.uniform.__func__
@@ -161,6 +184,9 @@ MUTANTS = {
     radius_of_a_hint: makers.hint_residuals,
     positional_shards: makers.votes,
     not_clipped_again: makers.sketch_sums,
+    one_term_for_a_batch: makers.gradients_together,
+    common_norm_forgotten: makers.gradients_together,
+    shards_of_shared_records: makers.gradients_of_teachers,
     half_the_noise_needed: makers.clipped_losses,
 }
 

@@ -64,6 +64,8 @@ def tell(facts: dict[str, Any]) -> None:
     if isinstance(controls, dict) and controls:
         told = ", ".join(f"{name} {share(accuracy)}" for name, accuracy in controls.items())
         typer.echo(f"beside it: {told}")
+    if "note" in facts:
+        typer.echo(facts["note"])
     if facts["lost_steps"]:
         typer.echo(f"lost answers, charged and not drawn again: {facts['lost_steps']}")
     typer.echo(f"Check it: stillroom verify {facts['bundle']}")
@@ -88,6 +90,7 @@ def follow(
         TimeRemainingColumn,
     )
 
+    from stillroom.methods.wording import ONLY_A_MODEL
     from stillroom.pipeline.release import release as run_pipeline
     from stillroom.release.parties import blocks_of
     from stillroom.sources import Progress as Told
@@ -123,6 +126,7 @@ def follow(
         "controls": {one["name"]: one["accuracy"] for one in controls},
         "published": sections["published"],
         "lost_steps": sum(block["lost"] for block in blocks_of(certificate)),
+        **({"note": ONLY_A_MODEL} if ONLY_A_MODEL in certificate["warnings"] else {}),
     }
 
 
@@ -133,6 +137,7 @@ def show_cost(recipe_file: Path, json: bool) -> None:
     from stillroom.cli.printing import print_json, table
     from stillroom.gate.rounding import shown
     from stillroom.methods.registry import method_named, read
+    from stillroom.methods.wording import note_on
     from stillroom.pipeline.pricing import nominal_facts, price, seconds_per_step
     from stillroom.release.files import spelled
 
@@ -157,8 +162,9 @@ def show_cost(recipe_file: Path, json: bool) -> None:
         "seconds": seconds,
         "published": claim.to_json(),
     }
+    note = note_on(recipe)
     if json:
-        print_json(facts)
+        print_json(facts if note is None else {**facts, "note": note})
         return
     table(
         f"{recipe_file}: nothing was read but the recipe, nothing drawn",
@@ -175,5 +181,7 @@ def show_cost(recipe_file: Path, json: bool) -> None:
             ("published", claim.status),
         ],
     )
+    if note is not None:
+        typer.echo(note)
     if sizes_matter:
         typer.echo("Which one depends on how many weights the model has: the fewer, the larger.")

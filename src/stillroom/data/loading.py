@@ -6,10 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from stillroom.data.catalogue import KNOWN
+from stillroom.data.dataset import Dataset, class_names
 from stillroom.data.folders import WHOLE
 from stillroom.data.readers import Classes
 from stillroom.data.split import Share, Split
+from stillroom.data.store import MODEL as MODEL
 from stillroom.data.store import home, imported, load_parts
 from stillroom.errors import BadInput
 
@@ -47,12 +51,8 @@ def load_split(
     >>> load_split("digits", Path(), key="an example", public="2/5", test="1/10").sensitive
     Dataset('digits', shape=(8, 8), classes=10)
     """
-    beside = folder / source
-    named = source in KNOWN or source in imported(home())
-    # Unlike a path's own methods, these take a name that no file can have for an absent one.
-    found = os.path.isfile(beside) or (os.path.isdir(beside) and not named)
     parts = load_parts(
-        str(beside) if found else source,
+        _found(source, folder),
         tuple(classes) if isinstance(classes, list) else classes,
         labels=folder / labels if labels else None,
         columns={role: column or None for role, column in (columns or {}).items()},
@@ -79,3 +79,50 @@ def load_split(
     if not sensitive_classes:
         return Split.by_fraction(whole, key, public, test)
     return Split.by_class(whole, key, sensitive_classes, public, test)
+
+
+def no_records(shape: Sequence[int], classes: Classes) -> Dataset:
+    """Records of which there are none, of a known shape and with known classes.
+
+    >>> len(no_records((28, 28), 10)), no_records((28, 28), 10)
+    (0, Dataset('no records', shape=(28, 28), classes=10))
+    """
+    names = class_names(list(classes) if isinstance(classes, tuple) else classes)
+    return Dataset(np.zeros((1, *shape)), np.zeros(1, np.int64), names, name="no records").select(
+        []
+    )
+
+
+def load_test(source: str, folder: Path, like: Dataset) -> Dataset:
+    """A public data set to test on: its official test part, or all of it where it has none.
+
+    Args:
+        source: a file or folder beside the recipe, or a data set by name.
+        folder: where the recipe is.
+        like: what has the shape and the classes that it must have.
+
+    Raises:
+        BadInput: it cannot be loaded, or is of another shape or other classes.
+
+    >>> load_test("digits", Path(), like=no_records((8, 8), 10))
+    Dataset('digits', shape=(8, 8), classes=10)
+    """
+    parts = load_parts(_found(source, folder), like.classes)
+    test = next(parts[name] for name in ("test", WHOLE, "train") if name in parts)
+    if test.shape != like.shape:
+        raise BadInput(
+            f"records to test on are of shape {test.shape}, and the model's of {like.shape}",
+            where="data.test_source",
+            why="a student is tested on what it is given",
+            remedy="name a data set of the model's shape, or leave it out: nothing is tested then",
+        )
+    return test
+
+
+def _found(source: str, folder: Path) -> str:
+    """A file or folder beside the recipe; else a name."""
+    beside = folder / source
+    named = source in KNOWN or source in imported(home())
+    # Unlike a path's own methods, these take a name that no file can have for an absent one.
+    found = os.path.isfile(beside) or (os.path.isdir(beside) and not named)
+    return str(beside) if found else source

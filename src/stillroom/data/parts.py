@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from stillroom.data.dataset import Dataset
 from stillroom.vocabulary import Sealed
@@ -44,12 +45,12 @@ class Parts:
 
     Args:
         public: may be used without charge.
-        sensitive: sealed; used only through the gate.
+        sensitive: sealed records, or a sealed model; used only through the gate.
         test: sealed, unless the recipe declares the test part public.
         about: what is public about all three.
     """
 
     public: Dataset
-    sensitive: Sealed[Dataset]
+    sensitive: Sealed[Any]
     test: Sealed[Dataset] | Dataset
     about: About

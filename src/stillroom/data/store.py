@@ -23,6 +23,8 @@ from stillroom.data.readers import Classes, digits, npz_parts, read_csv, read_id
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput
 
+MODEL = "model"
+"""What a recipe without records names as its source; no data set is called so."""
 VERSION = 1
 META = "meta.json"
 LARGEST_META = 16 << 20
@@ -65,7 +67,7 @@ def save(
     """
     parts = {WHOLE: data} if isinstance(data, Dataset) else dict(data)
     target = (root or home()) / "data" / name
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", name) or name in KNOWN:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", name) or name in (*KNOWN, MODEL):
         raise BadInput(
             f"a data set cannot be called {name!r}",
             where="name",

@@ -18,6 +18,7 @@ GROUP = "stillroom.methods"
 METHODS = {
     "direct": "stillroom.methods.direct:DIRECT",
     "rona": "stillroom.methods.rona:RONA",
+    "dpdfd": "stillroom.methods.dpdfd:DPDFD",
 }
 
 

@@ -7,8 +7,9 @@ public ones, share this loop: AdamW with one cycle of the learning rate over all
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -126,6 +127,22 @@ class NetworkTraining:
 
         self._epoch(x, batch, loss)
 
+    def state(self) -> dict[str, Any]:
+        """Everything the next epoch depends on; for `restore`."""
+        return {
+            "network": self.network.state_dict(),
+            "adaptation": self._adaptation.state_dict(),
+            "optimiser": self._optimiser.state_dict(),
+            "done": self._done,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state of the same training."""
+        self.network.load_state_dict(state["network"])
+        self._adaptation.load_state_dict(state["adaptation"])
+        self._optimiser.load_state_dict(state["optimiser"])
+        self._done = state["done"]
+
     def _balanced(self, scores: Tensor, batch: int) -> npt.NDArray[np.int64]:
         steps = max(1, len(scores) // batch)
         drawn = uniforms(self._order_key, "distil", self._done, size=steps * batch)
@@ -147,7 +164,7 @@ class NetworkTraining:
             if not torch.isfinite(found):
                 raise BadInput(
                     "the loss is not a number",
-                    where=f"epoch {self._done + 1}",
+                    where=f"epoch {self._done + 1}, step {number + 1}",
                     why="the network would learn nothing more",
                     remedy="scale the records, or lower the learning rate",
                 )

@@ -2,7 +2,7 @@
 
 Each is a sequence of named blocks, so that a hidden layer is a number: `network[: i + 1]` is the
 network up to and with block i. Norms work within one record (GroupNorm), never over a batch; but
-for the mobile and deep ones, which are for students of public pictures alone.
+for the mobile, deep and wavelet ones, which are for students of public pictures alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from stillroom.errors import BadInput
+from stillroom.features.scattering import ORIENTATIONS, morlet_bank
 
 Shape = tuple[int, ...]
 
@@ -105,6 +106,31 @@ def deep_student(shape: Shape, classes: int) -> nn.Sequential:
         conv3b=block(16, 16),
         flat=nn.Flatten(),
         classes=nn.Linear(16 * (height // 8) * (width // 8), classes),
+    )
+
+
+def wavelet_student(shape: Shape, classes: int) -> nn.Sequential:
+    """Three convolutions and a linear layer; the first one begins as a public bank of wavelets.
+
+    Four phases of each of eight Morlet wavelets, normed within the record one orientation at a
+    time, as a scattering transform does it; from there on it learns like any other. A student of
+    public pictures alone: its later norms are over the batch.
+    """
+    _refuse_small(shape, 4)
+    channels, height, width = shape
+    real, imaginary = (part[..., 1:-1, 1:-1] for part in morlet_bank())
+    phases = torch.stack([real, -real, imaginary, -imaginary], dim=1).flatten(0, 1)
+    first = nn.Conv2d(channels, len(phases), 7, stride=2, padding=3, bias=False)
+    with torch.no_grad():
+        first.weight.copy_(phases / phases.flatten(1).norm(dim=1)[:, None, None, None] / channels)
+    block = _batch_normed_convolution
+    cells = math.prod(-(-side // 2) // 2 for side in (height, width))
+    return _sequence(
+        conv1=nn.Sequential(first, nn.GroupNorm(ORIENTATIONS, len(phases)), nn.ReLU()),
+        conv2=block(len(phases), 48),
+        conv3=block(48, 64, pooled=False),
+        flat=nn.Flatten(),
+        classes=nn.Linear(64 * cells, classes),
     )
 
 
@@ -210,6 +236,7 @@ ZOO: Mapping[str, Callable[[Shape, int], nn.Module]] = {
     "mobile-10k": partial(student, (8, 24, 24), over_batch=True),
     "mobile-50k": partial(student, (24, 56, 64), over_batch=True),
     "deep-10k": deep_student,
+    "wavelet-75k": wavelet_student,
     "resnet-small": resnet_small,
     "tanh-cnn": tanh_cnn,
 }

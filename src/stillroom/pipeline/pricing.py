@@ -46,6 +46,9 @@ class Cost:
 
 def nominal_facts(recipe: Recipe) -> Facts:
     """What is assumed about the data where they have not been looked at."""
+    data = recipe.data
+    if data.shape is not None:  # there are no records, and the recipe says what a model takes
+        return Facts(tuple(data.shape), class_names(data.classes))
     share = recipe.data.public_share
     public = round(recipe.data.declared_size * share / (1 - share))
     return Facts(NOMINAL_SHAPE, class_names(NOMINAL_CLASSES), public)

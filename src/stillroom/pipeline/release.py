@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from stillroom.data import Dataset
-from stillroom.data.loading import load_split
-from stillroom.data.parts import Parts
+from stillroom.data.loading import MODEL, load_split, load_test, no_records
+from stillroom.data.parts import About, Parts
 from stillroom.errors import BadInput
 from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import package_of, read
-from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
+from stillroom.methods.wording import assumptions_of, stated_by, unproven_by
 from stillroom.pipeline.run import Finished, default_places, in_silence, run
 from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.pipeline.verify import verify
@@ -122,7 +122,7 @@ def publish(
         recipe=text,
         ledger=party.ledger,
         blocks=(finished.blocks[party.name],),
-        assumptions={**terms.assumptions, **OF_ALL},
+        assumptions={**terms.assumptions, **assumptions_of(recipe)},
         warnings=terms.warnings,
         public_knowledge=terms.knowledge,
         evaluation=finished.evaluation,
@@ -139,8 +139,13 @@ def publish(
 
 
 def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
-    """The records a recipe names, capped per person where persons are protected, and sealed."""
+    """The records a recipe names, capped per person where persons are protected, and sealed.
+
+    Of a model alone, the model, sealed, and no records but public ones to test on.
+    """
     data = recipe.data
+    if data.source == MODEL:
+        return _parts_of_model(recipe, folder)
     split = load_split(
         data.source,
         folder,
@@ -154,7 +159,7 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         sensitive_classes=data.withheld,
     )
     parts = split.sealed(data.test_is_public)
-    if data.unit == "record":
+    if data.unit != "person":
         return parts
     most = data.max_records_per_person
 
@@ -168,6 +173,18 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         public=capped_part(parts.public),
         test=capped(test, most) if isinstance(test, Sealed) else capped_part(test),
     )
+
+
+def _parts_of_model(recipe: Recipe, folder: Path) -> Parts:
+    from stillroom.models import AsPictures
+    from stillroom.private.model_file import read_model
+
+    data, part = recipe.data, recipe.section("plain")
+    nobody = no_records(data.shape or (), data.classes)
+    given = AsPictures(nobody.shape, recipe.features.full_scale).given
+    model = read_model(folder / part.file, part.teacher, given, len(nobody.classes))
+    test = nobody if data.test_source is None else load_test(data.test_source, folder, nobody)
+    return Parts(nobody, model, test, replace(About.of(nobody), ids_from_content=False))
 
 
 @contextmanager

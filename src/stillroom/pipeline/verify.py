@@ -20,7 +20,7 @@ from stillroom.gate import Mechanism, mechanism_from_json
 from stillroom.gate.ledger.chain import canonical
 from stillroom.methods.base import Plan, Terms
 from stillroom.methods.registry import method_named, method_names, package_of, parse
-from stillroom.methods.wording import OF_ALL, stated_by, unproven_by
+from stillroom.methods.wording import assumptions_of, stated_by, unproven_by
 from stillroom.pipeline.pricing import requests_of
 from stillroom.pipeline.run import terms_of
 from stillroom.recipe import Recipe
@@ -130,7 +130,7 @@ def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> d
         "method": {**method, "name": recipe.method, "package": package},
         "purpose": recipe.purpose,
         "parties": [{**party, "unproven": sorted(map(str, unproven))}],
-        "assumptions": {**terms.assumptions, **OF_ALL},
+        "assumptions": {**terms.assumptions, **assumptions_of(recipe)},
         "public_knowledge": list(terms.knowledge),
         "warnings": list(terms.warnings),
         "artefacts": _artefacts(terms, certificate["artefacts"]),

@@ -13,7 +13,7 @@ record, a person or an entity, added, removed or changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -67,6 +67,14 @@ class PlainTeacher:
             remedy="release a student instead",
         )
 
+    def in_the_clear(self, queries: torch.Tensor) -> torch.Tensor:
+        """The logits of pictures, with their gradient; for makers of bounded values in `private/`.
+
+        Guarantee: none.
+        """
+        logits: torch.Tensor = self._network(queries)
+        return logits
+
     def guesses(self, data: Dataset) -> Integers:
         """The class it gives to each record, stored as it is.
 
@@ -78,7 +86,7 @@ class PlainTeacher:
 
     def outputs(self, queries: torch.Tensor) -> Bounded:
         """The logits of a batch as one row, in units of 1/GRID; unprotected."""
-        return _unprotected(self._answers(queries, None))
+        return unprotected(self._answers(queries, None))
 
     def hints(self, queries: torch.Tensor, layer: int, shape: tuple[int, ...]) -> Bounded:
         """What block `layer`, counted from 1, says of a batch, as one row; unprotected.
@@ -88,7 +96,7 @@ class PlainTeacher:
             layer: the hint layer.
             shape: of one hint: a smaller height and width is averaged to, a flat one flattened to.
         """
-        return _unprotected(self._answers(queries, layer, shape))
+        return unprotected(self._answers(queries, layer, shape))
 
     def residual(
         self,
@@ -178,19 +186,35 @@ def train_in_the_clear(
         folder: private work: keeps the trained network, for its owner alone.
         on_done: told how many trainings are done.
     """
-    sensitive = opened(records)
-    everything = Dataset(
+    wanted = training(joined(public, opened(records)))
+    (network,) = train_for_the_owner([wanted], engine=engine, folder=folder, on_done=on_done)
+    return PlainTeacher(network, wanted.scale)
+
+
+def joined(public: Dataset, sensitive: Dataset) -> Dataset:
+    """All records, the public ones first; maybe none at all, which must not be told (K10)."""
+    if not len(public) or not len(sensitive):
+        return public if len(public) else sensitive
+    return Dataset(
         np.concatenate([public.x, sensitive.x]),
         np.concatenate([public.y, sensitive.y]),
         public.classes,
         name="all",
         ids=(*public.ids, *sensitive.ids),
     )
-    wanted = training(everything)
+
+
+def train_for_the_owner(
+    wanted: Sequence[SupervisedTraining],
+    *,
+    engine: Engine,
+    folder: Path,
+    on_done: Callable[[int, int], None],
+) -> list[nn.Module]:
+    """Networks that saw sensitive records, kept in a folder that its owner alone can read."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.chmod(0o700)
-    (network,) = train_all([wanted], engine=engine, folder=folder, on_done=on_done)
-    return PlainTeacher(network, wanted.scale)
+    return train_all(wanted, engine=engine, folder=folder, on_done=on_done)
 
 
 def bounded_loss(loss: float, bound: float, steps: int) -> Bounded:
@@ -217,9 +241,10 @@ def loss_steps(loss: float, bound: float, steps: int) -> int:
     return int(min(max(share, 0.0), 1.0) * steps)
 
 
-def _unprotected(answers: Doubles) -> Bounded:
+def unprotected(answers: Doubles, grid: int = GRID) -> Bounded:
+    """Numbers as one row, in units of 1/grid, that leave as they are."""
     with np.errstate(all="ignore"):
-        units = np.clip(np.rint(answers.ravel() * GRID), -LARGEST, LARGEST)
+        units = np.clip(np.rint(answers.ravel() * grid), -LARGEST, LARGEST)
     return Bounded(np.nan_to_num(units, nan=0.0).astype(np.int64)[None], UNPROTECTED)
 
 

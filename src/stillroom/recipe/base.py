@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from stillroom.data.loading import MODEL
 from stillroom.recipe.common import (
     DataSection,
     DataWithPublicPart,
@@ -37,6 +38,16 @@ class Recipe(Section):
     engine: EngineSection = EngineSection()
     privacy: PrivacySection
 
+    @property
+    def sound_plain(self) -> bool:
+        """Whether the method itself bounds and pays for all that an ordinary teacher tells it."""
+        return False
+
+    @property
+    def only_labels(self) -> bool:
+        """Whether the method protects labels alone, and takes the rest of the records as public."""
+        return False
+
     def section(self, name: str) -> Any:
         """A section that this recipe may have; None where it has none of that name."""
         return getattr(self, name, None)
@@ -44,10 +55,17 @@ class Recipe(Section):
     def misfits(self) -> dict[str, bool]:
         """Keys that are fine by themselves and make no sense together: text -> whether they are."""
         return {
+            **self.data.misfits(),
             **self.features.misfits(),
+            "source: a model in a file belongs to source plain; records are certified by source "
+            "trained or ensemble, which need them": self.data.source == MODEL
+            and self.source != "plain",
+            "data.unit: labels alone are protected by method dpdfd with published.direct": (
+                self.data.unit == "label" and not self.only_labels
+            ),
             "privacy.evaluation_records_per_person: only for unit person": (
                 "evaluation_records_per_person" in self.privacy.model_fields_set
-                and self.data.unit == "record"
+                and self.data.unit != "person"
             ),
         }
 

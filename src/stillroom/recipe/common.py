@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
+from stillroom.data.loading import MODEL
 from stillroom.features import FEATURES
 from stillroom.recipe.section import LARGEST_RATE, MOST_NUMBERS, Exact, Section
-from stillroom.vocabulary import SMALLEST_DELTA, Pair, Relation, Unit
+from stillroom.vocabulary import SMALLEST_DELTA, Pair, Unit
 
 MOST_UNITS = 1_000_000_000
 MOST_PER_PERSON = 1_000_000
 LARGEST_EPSILON = 100.0
 """Beyond some ten an epsilon promises next to nothing."""
+OF_A_MODEL = {"unit": "entity", "declared_size": 1, "test_is_public": True}
+"""What follows where there are no records: one model is protected, and nobody is tested on."""
+LARGEST_SIDE, LARGEST_SHAPE = 1 << 16, 1 << 24
 
 
 class DataSection(Section):
     """Which records, and which of them are sensitive and tested on."""
 
-    source: str = Field(description="a known name, an imported name, a file or a folder")
+    source: str = Field(
+        description="a known name, an imported name, a file or a folder; model, where there are "
+        "no records but a model's file in [plain]"
+    )
     classes: int | list[str] | None = Field(
-        None, description="for a file or folder: how many classes, or their names"
+        None, description="for a file, folder or model: how many classes, or their names"
+    )
+    shape: (
+        Annotated[
+            list[Annotated[int, Field(ge=1, le=LARGEST_SIDE)]], Field(min_length=1, max_length=3)
+        ]
+        | None
+    ) = Field(
+        None,
+        description="for a model: of one record: height, width and channels, or features",
+    )
+    test_source: str | None = Field(
+        None, description="for a model: a public data set to test the student on"
     )
     labels: str | None = Field(None, description="for an IDX file: the file of its labels")
     id_column: str | None = Field(None, description="for a CSV file: the column of record ids")
@@ -42,13 +63,51 @@ class DataSection(Section):
         description="the declared number of sensitive units; a round guess, never a count",
     )
     person_column: str | None = Field(None, description="for a CSV file: whose record it is")
-    unit: Literal["record", "person"] = Field("record", description="who is protected")
+    unit: Literal["record", "person", "entity", "label"] = Field(
+        "record",
+        description="who is protected; entity, the whole, where there is only a model; label, the "
+        "class of a record, where everything else of it is declared public",
+    )
     max_records_per_person: int = Field(
         1,
         ge=1,
         le=MOST_PER_PERSON,
         description="for unit person: the public cap; surplus records are left out by hash",
     )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_what_follows(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Of a model alone some keys can have one value only, and need not be given."""
+        if not isinstance(given, Mapping) or given.get("source") != MODEL:
+            return handler(given)
+        section = handler({**OF_A_MODEL, **given})
+        section.model_fields_set.difference_update(OF_A_MODEL.keys() - given.keys())
+        return section
+
+    def misfits(self) -> dict[str, bool]:
+        """Keys that are fine by themselves and make no sense together."""
+        alone, given = self.source == MODEL, self.model_fields_set
+        told = {name: getattr(self, name) for name in OF_A_MODEL}
+        of_records = ("labels", "id_column", "split", "key", "test", "person_column")
+        left_over = [name for name in of_records if name in given]
+        return {
+            "data.unit: where there is only a model, the unit is the entity, the model as a whole; "
+            "records are certified by source trained or ensemble, which need them": alone
+            and self.unit != "entity",
+            "data.declared_size, data.test_is_public: there are no records": alone
+            and self.unit == "entity"
+            and told != OF_A_MODEL,
+            f"data.{', data.'.join(left_over)}: there are no records": alone and bool(left_over),
+            "data.public: there are no records": alone and self.public_share > 0,
+            "data.shape, data.classes: say what the model is given and what it tells apart": alone
+            and (self.shape is None or self.classes is None),
+            f"data.shape: more than {LARGEST_SHAPE:,} numbers": math.prod(self.shape or ())
+            > LARGEST_SHAPE,
+            'data.unit: entity is for source = "model"': not alone and self.unit == "entity",
+            'data.shape, data.test_source: only for source = "model"': not alone
+            and (self.shape is not None or self.test_source is not None),
+        }
 
     @property
     def public_share(self) -> Fraction:
@@ -67,8 +126,8 @@ class DataSection(Section):
 
     @property
     def pair(self) -> Pair:
-        """Whom the recipe's epsilon protects: one record, or one person, more or less."""
-        return Pair(Unit(self.unit), Relation.ADD_OR_REMOVE)
+        """Whom the recipe's epsilon protects: a record or person more or less, a model, a label."""
+        return Pair.of(Unit(self.unit))
 
 
 class DataWithPublicPart(DataSection):

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 UNITS = {
     "record": "one record",
     "person": "one person, with all records of that person",
-    "entity": "one participant, with all of that participant's records",
+    "entity": "one whole model or participant, with all records behind it",
+    "label": "the class of one record, of which all else is public",
 }
 RELATIONS = {
     "add-or-remove": "was used or not",
     "change": "had this content or another",
 }
+
+_PUBLIC = "the names of the classes, the recipe, and everything else that was declared public"
 
 
 def card_html(certificate: Mapping[str, Any], picture: bytes | None = None) -> str:
@@ -70,11 +73,24 @@ def _protected(parties: Any) -> list[str]:
 
 def _open_things(certificate: Mapping[str, Any]) -> list[str]:
     units = {line["unit"] for party in certificate["parties"] for line in party["guarantees"]}
+    if units == {"entity"}:
+        return [
+            *certificate["unprotected"],
+            "what the records behind the model tell elsewhere, such as through another model that "
+            "was trained on them, or this one trained further",
+            _PUBLIC,
+        ]
+    if units == {"label"}:
+        return [
+            "the records themselves: their content, and that they were used, is declared public",
+            *certificate["unprotected"],
+            _PUBLIC,
+        ]
     return [
         *([] if units else ["the records the model was trained on"]),
         *certificate["unprotected"],
         "what is true of the data as a whole, such as what a typical example of a class looks like",
-        "the names of the classes, the recipe, and everything else that was declared public",
+        _PUBLIC,
         *(
             []
             if "person" in units

@@ -24,7 +24,7 @@ from stillroom.release.figures import Figures
 from stillroom.release.files import CERTIFICATE, RECIPE, digest, sha256
 from stillroom.release.record import MODES, TUNING, ReleaseRecord, check_assumptions, unfit
 from stillroom.release.sections.base import Core
-from stillroom.vocabulary import CHANGED_RECORD, Pair, Relation, Unit, check_delta
+from stillroom.vocabulary import CHANGED_RECORD, Pair, Unit, check_delta
 
 FORMAT = "stillroom certificate"
 VERSION = 5
@@ -85,7 +85,7 @@ def completed(
         KeyError, TypeError, ValueError: a field is missing or malformed.
     """
     _check_words(stated)
-    delta, pair = check_delta(stated["delta"]), Pair(Unit(stated["unit"]), Relation.ADD_OR_REMOVE)
+    delta, pair = check_delta(stated["delta"]), Pair.of(Unit(stated["unit"]))
     told = [parties.completed(party, pair, delta, figures(party)) for party in stated["parties"]]
     parties.check_names(told)
     core = Core(stated["purpose"], parties.blocks_of({"parties": told}), artefacts_in(contents))

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from stillroom.recipe import RecipeWithPublicPart
+from stillroom.recipe import Recipe, RecipeWithPublicPart
+from stillroom.recipe.common import DataWithPublicPart
 from stillroom.sources.base import (
     Answers,
     Ask,
@@ -39,6 +40,7 @@ __all__ = [
     "Prepared",
     "Progress",
     "PublicSide",
+    "RecipeOfSource",
     "RecipeWithSource",
     "Request",
     "Scores",
@@ -52,15 +54,15 @@ SOURCES: dict[str, Source] = {
 }
 _SECTIONS = {
     "training": ("trained",),
-    "sketch": ("trained", "sketch"),
+    "sketch": ("trained", "ensemble", "sketch"),
     "teachers": ("ensemble",),
     "plain": ("plain",),
 }
 """Which sources have which sections."""
 
 
-class RecipeWithSource(RecipeWithPublicPart):
-    """A recipe of a method that learns on public records from any source."""
+class RecipeOfSource(Recipe):
+    """A recipe of a method that learns from any source, and has no public part."""
 
     source: Literal["trained", "ensemble", "plain", "sketch"] = Field(
         "trained", description="where the privacy comes from; plain is as-published only"
@@ -77,3 +79,9 @@ class RecipeWithSource(RecipeWithPublicPart):
             for name, owners in _SECTIONS.items()
         }
         return {**super().misfits(), **misplaced, **SOURCES[self.source].misfits(self)}
+
+
+class RecipeWithSource(RecipeOfSource, RecipeWithPublicPart):
+    """A recipe of a method that learns on public records from any source."""
+
+    data: DataWithPublicPart

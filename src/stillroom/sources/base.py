@@ -41,12 +41,12 @@ class Party:
 
     Args:
         name: what the certificate calls it.
-        data: the records, sealed.
+        data: the records, sealed; or a sealed model, where that is all there is.
         held: the ledger of these records, or what opens it once it is needed.
     """
 
     name: str
-    data: Sealed[Dataset]
+    data: Sealed[Any]
     held: Ledger | Callable[[], Ledger]
 
     @cached_property

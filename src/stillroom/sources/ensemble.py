@@ -9,6 +9,7 @@ from stillroom.engine import Engine
 from stillroom.recipe import Recipe
 from stillroom.sources import base
 from stillroom.sources.base import Facts, Request, SourceTerms
+from stillroom.sources.sketch import DrawnSketch, sketch_requests
 from stillroom.sources.teachers import HINTS, VOTES, TeachersSection
 from stillroom.sources.trained import feature_knowledge
 
@@ -33,14 +34,18 @@ class EnsembleSource:
         return {
             "teachers: source ensemble needs a [teachers]": section is None,
             "features.name: auxiliary is for source trained": recipe.features.name == "auxiliary",
+            "features.fitted_on: the teachers are trained before a sketch is drawn": (
+                recipe.features.fitted_on == "sketch"
+            ),
             **({} if section is None else section.misfits(recipe.data.declared_size)),
         }
 
     def requests(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Request]:
-        """Votes and hints."""
+        """Votes and hints, and a sketch beside them."""
         width = facts.width or (NOMINAL_HINT if ask.hint_shape is None else prod(ask.hint_shape))
         section: TeachersSection = recipe.section("teachers")
-        return section.requests(len(facts.classes), width, recipe.data.pair.unit)
+        own = section.requests(len(facts.classes), width, recipe.data.pair.unit)
+        return [*own, *sketch_requests(recipe, facts)]
 
     def terms(self, recipe: Recipe, observed: base.Observed, paid: int) -> SourceTerms:
         """What an ensemble says of itself."""
@@ -67,6 +72,7 @@ class EnsembleSource:
         features = features_of(setting)
         setting.begin()
         features.fit()
+        sketch = DrawnSketch(setting)
         progress.tell("teachers")
         ensemble = Ensemble.train(
             party.data,
@@ -79,6 +85,7 @@ class EnsembleSource:
 
         def opened(passages: base.Passages) -> base.Answers:
             own = passages[party.name]
+            sketch.draw(passages)
             return PaidEnsemble(
                 section,
                 waiting.pop(),
@@ -86,6 +93,7 @@ class EnsembleSource:
                 own.get(HINTS),
                 setting.public.labelled,
                 features.map.rows,
+                sketch=sketch,
             )
 
         return base.Prepared(1 if ask.hint_shape is None else prod(ask.hint_shape), opened)

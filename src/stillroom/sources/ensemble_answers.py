@@ -28,6 +28,7 @@ from stillroom.sources import base
 from stillroom.sources.base import Reals, Records, Scores
 from stillroom.sources.hint_bound import public_bound
 from stillroom.sources.noise import sigma_of
+from stillroom.sources.sketch import DrawnSketch
 from stillroom.sources.teachers import GRID, HINT_STEPS, TeachersSection
 from stillroom.vocabulary import Bounded, Integers, Sanitised
 
@@ -55,6 +56,7 @@ class PaidEnsemble(base.Answers):
         labelled: public records for the bound of hints.
         rows: the teachers' features; pixels when left out.
         chunk: queries per question.
+        sketch: drawn beside the teachers, perhaps.
 
     Raises:
         BadInput: the ensemble or the passages are not those of the section.
@@ -69,6 +71,7 @@ class PaidEnsemble(base.Answers):
         labelled: Dataset,
         rows: Rows | None = None,
         chunk: int = CHUNK,
+        sketch: DrawnSketch | None = None,
     ) -> None:
         width = 1 if hints is None else hints.mechanism.coordinates
         planned = [_kind(r.at(Fraction(1))) for r in section.requests(ensemble.classes, width)]
@@ -81,7 +84,7 @@ class PaidEnsemble(base.Answers):
                 remedy="train `section.ensemble`, and reserve what `section.requests` lists",
             )
         self._section, self._labelled, self._chunk = section, labelled, chunk
-        self._rows = rows
+        self._rows, self.sketch = rows, sketch
         self._ensemble: Ensemble | None = ensemble
         self._plan = ensemble.plan
         self._classes = ensemble.classes
@@ -186,6 +189,10 @@ class PaidEnsemble(base.Answers):
         sums = np.concatenate([np.zeros((0, centre.shape[1])), *(noisy.value for noisy in found)])
         units = bound.units * self._section.count
         return centre[: len(sums)] + shrunk(sums / units, sigma_of(passage) / units)
+
+    def samples(self, count: int, seed: int) -> Records | None:
+        """Of the sketch beside them."""
+        return None if self.sketch is None else self.sketch.samples(count, seed)
 
     def close(self) -> None:
         """Let go of the teachers: what was answered can be read again, nothing else is asked."""

@@ -40,8 +40,8 @@ def sources(monkeypatch):
     made = []
 
     class Noted(Noting):
-        def __init__(self, *given):
-            super().__init__(*given)
+        def __init__(self, *given, **more):
+            super().__init__(*given, **more)
             made.append(self)
 
     monkeypatch.setattr(ensemble_source, "PaidEnsemble", Noted)

@@ -143,10 +143,11 @@ class Ledger(Books):
         # Without a single record on either side there is nothing to tell data sets apart by.
         known = not records or self.recognises(records) or not self._store.has_members()
         if not known or (not self.ids_from_content and whose.from_content):
+            other = "not one of these records belongs to the ledger"
+            if self.promises.unit is Unit.ENTITY:
+                other = "the ledger belongs to another model: to other weights than these"
             raise WrongData(
-                "not one of these records belongs to the ledger"
-                if not known
-                else "ids are made from content here, and were given before",
+                other if not known else "ids are made from content here, and were given before",
                 where=str(self.path),
                 why="the budget of one data set must not pay for another",
                 remedy="open the ledger of this data set, or make one with Ledger.create",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from stillroom.errors import BadInput
 from stillroom.gate.ledger.chain import Row
-from stillroom.vocabulary import Budget, Pair, Relation, Unit
+from stillroom.vocabulary import CHANGED_LABEL, CHANGED_RECORD, Budget, Pair, Unit
 
 KINDS = ("open", "unit", "budget", "unset")
 """The rows that make or change a promise."""
@@ -34,15 +34,17 @@ class Promises:
         self.unit = Unit.RECORD
         self.paid = False
         self._budgets: dict[Pair, Budget] = {}
-        self._unproven = unproven
+        # Ids that are made from content are made from labels too.
+        labels = {CHANGED_LABEL} if CHANGED_RECORD in unproven else ()
+        self._unproven = {*unproven, *labels}
         for row in rows:
             self.follow(row)
         self.paid = paid
 
     @property
     def own(self) -> Pair:
-        """What the ledger is for: one unit more or less."""
-        return Pair(self.unit, Relation.ADD_OR_REMOVE)
+        """What the ledger is for: one unit more or less, or another model."""
+        return Pair.of(self.unit)
 
     @property
     def budgets(self) -> list[Budget]:

@@ -18,6 +18,9 @@ class GeneratorSection(Section):
     latent: int = Field(100, ge=1, le=LARGEST_GENERATOR, description="latent numbers per picture")
     width: int = Field(64, ge=4, le=LARGEST_GENERATOR, description="feature maps, or hidden units")
     conditional: bool = Field(False, description="whether it is told the class it shall draw")
+    one_hot: float = Field(
+        1.0, ge=0, le=LARGEST_RATE, description="of Eq. 5: weighs how sure the student is"
+    )
     alpha: float = Field(
         1.0, ge=0, le=LARGEST_RATE, description="of Eq. 5: weighs how evenly classes are drawn"
     )

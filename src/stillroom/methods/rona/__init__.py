@@ -47,6 +47,8 @@ class RonaRecipe(RecipeWithSource):
                 self.plain is not None
                 and bool({"batch", "learning_rate", "start_seed"} & self.plain.model_fields_set)
             ),
+            "sketch: method rona uses one with source trained alone": self.sketch is not None
+            and self.source != "trained",
             "rona.composites: only for source trained": rona.composites > 0
             and self.source != "trained",
             "rona.queries: only for source plain": "queries" in rona.model_fields_set and not plain,

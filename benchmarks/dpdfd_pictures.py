@@ -1,0 +1,44 @@
+"""The picture of DPDFD's Fig. 2, drawn from lines of the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rona_pictures import COLOURS, Parts, Picture, at, spelled
+
+SETTING = "6,000 records of 14x14 pixels, two teachers that saw all of them, gamma C fixed"
+
+
+def draw(lines: list[Parts], folder: Path) -> list[Path]:
+    """Draw Fig. 2, one picture per data set."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for dataset in dict.fromkeys(one["dataset"] for one in lines):
+        some = [one for one in lines if (one["figure"], one["dataset"]) == ("bound", dataset)]
+        if some:
+            drawn.append(folder / f"dpdfd-bound-{dataset.removesuffix('-small')}.png")
+            _draw_bounds(some, drawn[-1])
+    return drawn
+
+
+def _draw_bounds(lines: list[Parts], file: Path) -> None:
+    """Each point of the normalised curve shows what Theorem 3 claims and what holds."""
+    dataset = lines[0]["dataset"].removesuffix("-small")
+    title = f"Normalise against clip over C (Fig. 2), {dataset}"
+    picture = Picture(lines, title, "bound, C", about=f"{SETTING}; own runs, nothing certified")
+    picture.plot(with_epsilon=False)
+    for name, found in picture.curves.items():
+        for one in found if name == "normalise" else ():
+            claimed, true = (spelled(one[key] or 0) for key in ("claimed_epsilon", "epsilon"))
+            picture.axes.annotate(
+                f"claimed {claimed}\ntrue {true}",
+                (at(one), 100 * one["mean"]),
+                xytext=(0, 10),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+                color=COLOURS[list(picture.curves).index(name)],
+            )
+    picture.ticks(log=True)
+    picture.axes.set_ylim(0, 100)
+    picture.save(file)
