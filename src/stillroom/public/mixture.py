@@ -71,7 +71,7 @@ class Mixture:
     @property
     def shape(self) -> tuple[int, ...]:
         """Of one picture."""
-        return self.basis.height, self.basis.width
+        return self.basis.shape
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it as plain arrays by name, for a file; `of` reads them."""
