@@ -93,7 +93,7 @@ class _Block:
             for kind, cover in enumerate((self._shape, self._polygon, self._curve, self._blob)):
                 some = which[kinds[which] == kind]
                 inside = self._edge(cover(some, layer), some, layer)
-                value = self._value(pattern, some, layer)
+                value = self._levels(pattern, some, layer)
                 picture[some] += inside[..., None] * (value - picture[some])
         gamma = np.exp(0.4 * self._normal("gamma"))
         contrasted: Floats = np.clip(picture, 0, 1) ** _pixels(gamma)[..., None]
