@@ -193,7 +193,7 @@ class _Block:
         cover: Floats = np.clip(depth / _pixels(soft) + 0.5, 0, 1)
         return cover
 
-    def _value(self, pattern: Floats, some: npt.NDArray[np.int64], layer: int) -> Floats:
+    def _levels(self, pattern: Floats, some: npt.NDArray[np.int64], layer: int) -> Floats:
         """The colours of a layer: even, or with the picture's cloud, stripes and grain."""
         colour = self._even("colour", layer, low=0.15, high=1.0, each=self._channels)[some]
         colour *= (self._even("cut out", layer)[some] >= CUT_OUT)[:, None]
