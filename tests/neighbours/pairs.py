@@ -128,7 +128,6 @@ QUICK: dict[str, Callable[[str], bool]] = {
     "rona, hints": lambda name: name == "added: 1e37",
     "rona, residual": lambda name: name == "added: 1e37",
     "dpdfd, certified teacher": lambda name: name == "the last of the sensitive part",
-    "dpdfd, labels": lambda name: name == "the only label of its class",
 }
 """The pairs of `make test`, at most 40; `make test-slow` has all of them."""
 
