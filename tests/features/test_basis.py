@@ -33,7 +33,21 @@ def test_the_inverse_gives_low_pictures_back():
     assert pictures.reshape(3, -1) @ basis.matrix.T == pytest.approx(coefficients)
 
 
-@pytest.mark.parametrize("numbers", [(4, 4, 0), (4, 4, 17), (0, 4, 1)])
+def test_a_basis_of_colour_is_orthonormal_and_splits_brightness_off():
+    basis = Basis(5, 6, 24, chroma=7)
+    assert basis.shape == (5, 6, 3)
+    assert basis.matrix @ basis.matrix.T == pytest.approx(np.eye(24), abs=1e-12)
+    coefficients = np.random.default_rng(3).normal(size=(4, 24))
+    pictures = basis.inverse(coefficients)
+    assert pictures.shape == (4, 5, 6, 3)
+    assert pictures.reshape(4, -1) @ basis.matrix.T == pytest.approx(coefficients)
+    grey = np.random.default_rng(4).normal(size=(5, 6, 1)).repeat(3, axis=2)
+    found = basis.matrix @ grey.ravel()
+    assert found[10:] == pytest.approx(0, abs=1e-12)
+    assert found[:10] == pytest.approx(Basis(5, 6, 10).matrix @ grey[..., 0].ravel() * 3**0.5)
+
+
+@pytest.mark.parametrize("numbers", [(4, 4, 0), (4, 4, 17), (0, 4, 1), (4, 4, 8, 4), (4, 4, 2, -1)])
 def test_coefficients_that_do_not_exist(numbers):
     with pytest.raises(BadInput, match="do not exist"):
         Basis(*numbers)

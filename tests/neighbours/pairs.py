@@ -119,6 +119,7 @@ QUICK: dict[str, Callable[[str], bool]] = {
     "network": lambda name: name in ("removed from the front", "added: 1e37"),
     "network, ghost": lambda name: name == "added: 1e37",
     "sketch": lambda name: name in ("the only one of its class", "added: 1e37"),
+    "sketch of persons": lambda name: name == "a person with all records in one class",
     "student of the sketch": lambda name: name == "the last of the sensitive part",
     "scattering": lambda name: name == "added: nearly too large for floats",
     "rona, teacher": lambda name: name in ("changed", "the last of the test part"),

@@ -221,6 +221,12 @@ PIPELINES = {
         features="", training=_NETWORK.replace("mlp", "student-10k") + "ghost = true\n"
     ),
     "sketch": direct(more=_SKETCH),
+    "sketch of persons": direct(
+        data='unit = "person"\nmax_records_per_person = 3\n',
+        privacy="evaluation_records_per_person = 2\n",
+        more=_SKETCH + "whitened = 1\n",
+        persons=True,
+    ),
     "student of the sketch": direct(more=_SKETCH + _STUDENT),
     "scattering": direct(
         features='name = "scattering"\ncomponents = 8\nfitted_on = "sketch"\n', more=_SKETCH

@@ -31,6 +31,7 @@ from stillroom.private import (
     cap_records,
     confusion,
 )
+from stillroom.private.label_gradients import LabelledRecords
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords
 from stillroom.private.output_gradients import PlainTeachers, TermBound
@@ -42,6 +43,7 @@ ADDED = Pair.parse("record/add-or-remove")
 CHANGED = Pair.parse("record/change")
 PERSON_ADDED = Pair.parse("person/add-or-remove")
 PERSON_CHANGED = Pair.parse("person/change")
+LABEL_CHANGED = Pair.parse("label/change")
 CLASSES = 4
 SERIAL = Engine("serial")
 
@@ -420,6 +422,32 @@ def gradients_on_shards() -> Iterator[Found]:
                 yield PERSON_ADDED, answers[0], other
 
 
+def _of_labels(labels: list[int], rule: TermBound) -> Bounded:
+    data = Dataset(np.zeros((len(labels), 1)), labels, 2, ids=[f"r{i}" for i in range(len(labels))])
+    records = LabelledRecords(Sealed(data), nn.Identity(), Unit.LABEL)
+    said = torch.linspace(-0.3, 0.3, 2 * len(labels)).reshape(-1, 2)
+    return records.gradients(np.arange(len(labels)), said, rule)
+
+
+def _other_labels(many: int, *, together: bool) -> Iterator[Found]:
+    for rule in _rules(together=together):
+        for labels in ([0] * many, [i % 2 for i in range(many)]):
+            for place in range(many):
+                others = [*labels[:place], 1 - labels[place], *labels[place + 1 :]]
+                yield LABEL_CHANGED, _of_labels(labels, rule), _of_labels(others, rule)
+
+
+def gradients_of_labels() -> Iterator[Found]:
+    """One label turns its own term around."""
+    yield from _other_labels(7, together=False)
+
+
+def gradients_of_labels_together() -> Iterator[Found]:
+    """By a common norm the others move too; alone a term moves as far as is declared."""
+    for many in (1, 7):
+        yield from _other_labels(many, together=True)
+
+
 def clipped_losses() -> Iterator[Found]:
     values = [bounded_loss(loss, 2.0, 1000) for loss in (0.0, 1.0, 7.0, float("nan"), -3.0, 2.0)]
     for one in values:
@@ -446,6 +474,8 @@ MAKERS: dict[Callable[[], Iterator[Found]], tuple[str, ...]] = {
     gradients_of_teachers: ("output_gradients.PlainTeachers.gradients",),
     gradients_of_teachers_together: ("output_gradients.PlainTeachers.gradients",),
     gradients_on_shards: ("output_gradients.PlainTeachers.gradients",),
+    gradients_of_labels: ("label_gradients.LabelledRecords.gradients",),
+    gradients_of_labels_together: ("label_gradients.LabelledRecords.gradients",),
     clipped_losses: ("plain.bounded_loss",),
 }
 """The makers, and the places in `private/` where their values are made."""

@@ -20,6 +20,9 @@ BASIS = Basis(8, 8, 40)
 TIGHT = SketchClip(Fraction(2), Fraction(1, 2), 1024)
 """So small that nearly every record is clipped in every release."""
 WIDE = SketchClip(Fraction(10), Fraction(8), 1024)
+WHITE = SketchClip(Fraction(10), Fraction(8), 1024, whitened=Fraction(1, 3))
+LENGTH = 1.7
+"""What whitened projections are divided by."""
 
 EXTREMES = {
     "white": np.full((8, 8), 16),
@@ -56,11 +59,12 @@ def records(pictures, labels, clip):
 def releases(pictures, labels, public, clip):
     own = records(pictures, labels, clip)
     means, axes, centres = public
+    length = () if clip.whitened is None else (LENGTH,)
     return {
         "class_sums": own.class_sums(),
         "second_moment": own.second_moment(means),
-        "cluster_sums": own.cluster_sums(means, axes, centres),
-        "cluster_moments": own.cluster_moments(means, axes, centres),
+        "cluster_sums": own.cluster_sums(means, axes, centres, *length),
+        "cluster_moments": own.cluster_moments(means, axes, centres, *length),
     }
 
 
@@ -89,7 +93,7 @@ def too_long(pictures, labels, gone, public, clip):
     st.integers(0, 10**6),
     st.integers(0, CLASSES - 1),
     st.sampled_from([*EXTREMES, "any"]),
-    st.sampled_from([TIGHT, WIDE, SketchClip(Fraction(1, 3), Fraction(1, 7), 99)]),
+    st.sampled_from([TIGHT, WIDE, WHITE, SketchClip(Fraction(1, 3), Fraction(1, 7), 99)]),
 )
 def test_one_extreme_record_moves_each_release_by_its_bound_at_most(seed, label, kind, clip):
     pictures, labels = pictures_of(seed, 30)
@@ -98,9 +102,15 @@ def test_one_extreme_record_moves_each_release_by_its_bound_at_most(seed, label,
     assert too_long(pictures, labels, 13, public_of(seed), clip) == set()
 
 
-def test_the_bounds_are_what_the_docstrings_say():
-    got = releases(*pictures_of(1, 5), public_of(1), TIGHT)
-    expected = [2 * 2048**2, (29 * 512**2) ** 2, 2 * 512**2, (29 * 512**2) ** 2]
+@pytest.mark.parametrize(
+    ("clip", "expected"),
+    [
+        (TIGHT, [2 * 2048**2, (29 * 512**2) ** 2, 2 * 512**2, (29 * 512**2) ** 2]),
+        (WHITE, [2 * 10240**2, (29 * 8192**2) ** 2, 2 * 341**2, (29 * 341**2) ** 2]),
+    ],
+)
+def test_the_bounds_are_what_the_docstrings_say(clip, expected):
+    got = releases(*pictures_of(1, 5), public_of(1), clip)
     for name, squared in zip(EACH, expected, strict=True):
         sensitivity = got[name].sensitivity
         assert sensitivity.norm is Norm.CONTRIBUTION_SQUARED
@@ -149,7 +159,7 @@ def company_matters(pictures, labels, gone, public, clip):
 
 
 @settings(max_examples=12)
-@given(st.integers(0, 10**6), st.integers(0, 1199), st.sampled_from([TIGHT, WIDE]))
+@given(st.integers(0, 10**6), st.integers(0, 1199), st.sampled_from([TIGHT, WIDE, WHITE]))
 def test_a_term_does_not_depend_on_its_neighbours(seed, gone, clip):
     """One record less in the middle shifts all blocks after it, and nothing but its term moves."""
     pictures, labels = pictures_of(seed, 1200)
@@ -216,7 +226,9 @@ def test_public_values_gone_astray_break_nothing():
 
 def test_what_is_no_picture_is_refused():
     pictures, labels = pictures_of(9, 20)
-    for bad in ((pictures[:, :7], labels), (pictures, labels[:5]), (pictures, labels + 1)):
+    coloured = np.stack([pictures] * 3, axis=3)
+    wrong = ((pictures[:, :7], labels), (pictures, labels[:5]), (pictures, labels + 1))
+    for bad in (*wrong, (coloured, labels)):
         with pytest.raises(BadInput, match="cannot be used"):
             records(*bad, WIDE)
     spoilt = pictures.astype(np.float32)
@@ -233,3 +245,5 @@ def test_records_hide_themselves():
 def test_radii_that_do_not_fit_the_grid(numbers):
     with pytest.raises(BadInput, match="units of the grid"):
         SketchClip(*numbers)
+    with pytest.raises(BadInput, match="whitened"):
+        SketchClip(10, 6, 1024, whitened=numbers[1] * 0)

@@ -42,3 +42,13 @@ def test_looking_up_the_places_themselves_changes_nothing():
     y, x = np.mgrid[:6, :7].astype(np.float64)[:, None].repeat(5, axis=1)
     assert retouch._looked_up(pictures, y, x) == pytest.approx(pictures)
     assert retouch._looked_up(pictures, y + 100, x) == pytest.approx(0, abs=2e-3)
+
+
+def test_colours_are_retouched_together():
+    grey = np.random.default_rng(12).uniform(size=(40, 9, 8))
+    colour = np.stack([grey, grey, np.zeros_like(grey)], axis=3)
+    for retouched in (sharpened, warped):
+        alone, together = retouched(grey, 13, 0, 0.7), retouched(colour, 13, 0, 0.7)
+        assert together[..., 0] == pytest.approx(alone)
+        assert together[..., 1] == pytest.approx(alone)
+        assert together[..., 2] == pytest.approx(0)

@@ -31,7 +31,9 @@ def sketch_terms(recipe: Recipe) -> Mapping[str, Any] | None:
     section: SketchSection | None = recipe.section("sketch")
     if section is None:
         return None
-    states = sketch_states(recipe.features.full_scale, section.sharpen, section.warp)
+    states = sketch_states(
+        recipe.features.full_scale, section.sharpen, section.warp, section.spread
+    )
     return {"about": ABOUT_SKETCH, **states}
 
 
@@ -40,7 +42,9 @@ def sketch_generator(sketch: DrawnSketch) -> SketchGenerator | None:
     section, mixture = sketch.section, sketch.mixture
     if section is None or mixture is None:
         return None
-    return SketchGenerator(mixture, sketch.full_scale, section.sharpen, section.warp)
+    return SketchGenerator(
+        mixture, sketch.full_scale, section.sharpen, section.warp, section.spread
+    )
 
 
 def shown_samples(generator: ReleasedGenerator, count: int) -> Pictures | None:

@@ -11,6 +11,7 @@ product of a clipped integer vector with itself, and its triangle is scaled by w
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
 from stillroom.features.basis import OFF_DIAGONAL, Basis, Reals, triangle
+from stillroom.private.persons import capped
 from stillroom.private.quantise import clip_to_ball, one_term
 from stillroom.private.sealed import Records, opened
 from stillroom.private.sketch_clip import LARGEST_STEPS, SketchClip
@@ -38,16 +40,19 @@ class SketchRecords:
     """Sensitive pictures as clipped integer coefficients, ready for noisy class statistics.
 
     Guarantee: a record is its own row and label; every sum has one term per record, within its
-    bound in whole numbers. For one record, added, removed or changed.
+    bound in whole numbers. For one record, or one person with at most `most` of them, whose terms
+    together are at most `most` times as long, in one cell or in many. Added, removed or changed.
     Assumes: basis, full scale, clip and the number of classes were fixed without the records.
 
     Args:
-        pictures: one picture per record, (records, height, width).
+        pictures: one picture per record, (records, height, width), or with 3 colours behind.
         labels: the class of each record.
         classes: how many classes there are.
         basis: the public basis.
         full_scale: the value of white; values beyond black and white are cut off.
         clip: the radii and the grid.
+        unit: who is protected.
+        most: how many records one unit has at most; public.
 
     Raises:
         BadInput: the records are no pictures of the basis, or a value or label cannot be used.
@@ -62,6 +67,8 @@ class SketchRecords:
         basis: Basis,
         full_scale: float,
         clip: SketchClip,
+        unit: Unit = Unit.RECORD,
+        most: int = 1,
     ) -> None:
         _check(pictures, labels, classes, basis, full_scale)
         if len(pictures) * OFF_DIAGONAL * LARGEST_STEPS**2 > _LARGEST_SUM:
@@ -74,14 +81,15 @@ class SketchRecords:
         self.classes = classes
         self.basis = basis
         self.clip = clip
+        self._unit, self._most = unit, most
         self._labels = np.asarray(labels, dtype=np.int64)
         self._rows: npt.NDArray[np.int16] = np.empty((len(pictures), basis.count), dtype=np.int16)
         waves = np.rint(basis.matrix.T * (1 << BASIS_BITS))
-        unit = clip.grid / (PIXEL_STEPS * (1 << BASIS_BITS))
+        steps = clip.grid / (PIXEL_STEPS * (1 << BASIS_BITS))
         for part in self._blocks():
             grey = np.clip(pictures[part].reshape(-1, len(waves)) / full_scale, 0.0, 1.0)
             exact = np.rint(grey * PIXEL_STEPS) @ waves
-            self._rows[part] = clip_to_ball(np.trunc(exact * unit), clip.radius_steps)
+            self._rows[part] = clip_to_ball(np.trunc(exact * steps), clip.radius_steps)
 
     def __repr__(self) -> str:
         return f"SketchRecords(<hidden>, basis={self.basis.count}, classes={self.classes})"
@@ -107,43 +115,49 @@ class SketchRecords:
             total += _moment(clip_to_ball(residuals, self.clip.residual_steps))
         return self._bounded(triangle(total), self.clip.squared_moment)
 
-    def cluster_sums(self, means: Reals, directions: Reals, centres: Reals) -> Bounded:
+    def cluster_sums(
+        self, means: Reals, directions: Reals, centres: Reals, length: float = 1.0
+    ) -> Bounded:
         """Of each class and nearest centre the sum of the projected residuals, and the count.
 
         Args:
             means: one row of coefficients per class.
-            directions: one column of coefficients per direction.
+            directions: one column of coefficients per direction, none beyond 1.
             centres: (classes, centres, directions), around the mean of the class.
+            length: by which projections are divided; public.
         """
         near = centres.shape[1]
         total = np.zeros((self.classes * near, directions.shape[1] + 1), dtype=np.int64)
         grid = self._on_grid(centres)
         for part in self._blocks():
             labels = self._labels[part]
-            rows = self._projected(part, means, directions)
+            rows = self._projected(part, means, directions, length)
             cells = labels * near + _nearest(rows, labels, grid)
-            total += _cells(rows, self.clip.residual_steps, cells, self.classes * near)
+            total += _cells(rows, self.clip.cluster_steps, cells, self.classes * near)
         return self._bounded(total, self.clip.squared_cluster_sum)
 
-    def cluster_moments(self, means: Reals, directions: Reals, centres: Reals) -> Bounded:
+    def cluster_moments(
+        self, means: Reals, directions: Reals, centres: Reals, length: float = 1.0
+    ) -> Bounded:
         """Of each class the triangle of the second moment around the nearest centre.
 
         Args:
             means: one row of coefficients per class.
-            directions: one column of coefficients per direction.
+            directions: one column of coefficients per direction, none beyond 1.
             centres: (classes, centres, directions), around the mean of the class.
+            length: by which projections are divided; public.
         """
         size = directions.shape[1]
         total = np.zeros((self.classes, size, size), dtype=np.int64)
         grid = self._on_grid(centres)
         for part in self._blocks():
             labels = self._labels[part]
-            rows = self._projected(part, means, directions)
+            rows = self._projected(part, means, directions, length)
             away = rows - grid[labels, _nearest(rows, labels, grid)]
-            away = clip_to_ball(away, self.clip.residual_steps)
+            away = clip_to_ball(away, self.clip.cluster_steps)
             for which in range(self.classes):
                 total[which] += _moment(away[labels == which])
-        return self._bounded(triangle(total), self.clip.squared_moment)
+        return self._bounded(triangle(total), self.clip.squared_cluster_moment)
 
     def _blocks(self) -> list[slice]:
         return [slice(start, start + BLOCK) for start in range(0, len(self._rows), BLOCK)]
@@ -154,25 +168,45 @@ class SketchRecords:
         limited: Integers = np.clip(scaled, -LARGEST_STEPS, LARGEST_STEPS).astype(np.int64)
         return limited
 
-    def _projected(self, part: slice, means: Reals, directions: Reals) -> Integers:
+    def _projected(self, part: slice, means: Reals, directions: Reals, length: float) -> Integers:
         """Residuals along public directions, clipped after the projection: it may stretch a bit."""
         residuals = self._rows[part] - self._on_grid(means)[self._labels[part]]
         axes = np.rint(np.clip(np.nan_to_num(directions), -1, 1) * (1 << DIRECTION_BITS))
         exact = residuals.astype(np.float64) @ axes
-        whole = np.trunc(exact / (1 << DIRECTION_BITS))
-        return clip_to_ball(whole, self.clip.residual_steps)
+        whole = np.trunc(exact / ((1 << DIRECTION_BITS) * length))
+        return clip_to_ball(whole, self.clip.cluster_steps)
 
     def _bounded(self, total: Integers, squared_norm: int) -> Bounded:
-        return Bounded(total.reshape(1, -1), one_term(squared_norm, Unit.RECORD))
+        return Bounded(total.reshape(1, -1), one_term(squared_norm * self._most**2, self._unit))
 
 
 def sketch_records(
-    records: Records, *, basis: Basis, full_scale: float, clip: SketchClip
+    records: Records,
+    *,
+    basis: Basis,
+    full_scale: float,
+    clip: SketchClip,
+    unit: Unit = Unit.RECORD,
+    max_records_per_person: int = 1,
 ) -> SketchRecords:
-    """Sealed pictures on the basis and grid of a sketch; see `SketchRecords`."""
-    data = opened(records)
+    """Sealed pictures on the basis and grid of a sketch; see `SketchRecords`.
+
+    Of a person with more records than the cap, the surplus is left out by hash.
+
+    Raises:
+        BadInput: as there; or persons are to be protected, and the records name none.
+    """
+    most = max_records_per_person if unit is Unit.PERSON else 1
+    data = opened(records if unit is Unit.RECORD else capped(records, most))
     return SketchRecords(
-        data.x, data.y, len(data.classes), basis=basis, full_scale=full_scale, clip=clip
+        data.x,
+        data.y,
+        len(data.classes),
+        basis=basis,
+        full_scale=full_scale,
+        clip=clip,
+        unit=unit,
+        most=most,
     )
 
 
@@ -212,20 +246,21 @@ def _check(
     full_scale: float,
 ) -> None:
     wrong = {
-        "pictures": pictures.ndim != 3 or pictures.shape[1:] != (basis.height, basis.width),
+        "pictures": pictures.shape[1:] != basis.shape,
         "labels": len(labels) != len(pictures)
         or bool(((np.asarray(labels) < 0) | (np.asarray(labels) >= classes)).any()),
         "full_scale": not 0 < full_scale < float("inf"),
-        "basis": basis.height * basis.width > _LARGEST_PICTURE,
+        "basis": prod(basis.shape) > _LARGEST_PICTURE,
     }
     for name, bad in wrong.items():
         if bad:
             raise BadInput(
                 f"{name} cannot be used for a sketch",
                 where=name,
-                why="one grey picture of the basis's size, of at most 2^16 pixels, and one class "
-                "are needed for each record, and a positive full scale",
-                remedy="give arrays (records, height, width) and (records,)",
+                why="one picture of the basis's size, of at most 2^16 numbers, and one class are "
+                "needed for each record, and a positive full scale",
+                remedy="give arrays (records, height, width), with 3 colours behind or without, "
+                "and (records,)",
             )
     if not np.isfinite(pictures).all():
         raise BadInput(

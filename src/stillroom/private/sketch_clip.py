@@ -20,6 +20,8 @@ class SketchClip:
         radius: of the coefficients of one picture.
         residual: of what is left once a public centre is subtracted.
         grid: grid units in a length of one.
+        whitened: of a residual along directions that were scaled to a mean square length of one;
+            None where they keep their lengths, and the radius of a residual holds.
 
     Raises:
         BadInput: a radius does not fit the grid.
@@ -28,11 +30,13 @@ class SketchClip:
     radius: Fraction = Fraction(10)
     residual: Fraction = Fraction(6)
     grid: int = 1024
+    whitened: Fraction | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", Fraction(self.radius))
-        object.__setattr__(self, "residual", Fraction(self.residual))
-        for name in ("radius", "residual"):
+        for name in ("radius", "residual", "whitened"):
+            if getattr(self, name) is None:
+                continue
+            object.__setattr__(self, name, Fraction(getattr(self, name)))
             if not 1 <= getattr(self, name) * self.grid <= LARGEST_STEPS:
                 raise BadInput(
                     f"{name} is not between 1 and {LARGEST_STEPS} units of the grid",
@@ -52,16 +56,26 @@ class SketchClip:
         return int(self.residual * self.grid)
 
     @property
+    def cluster_steps(self) -> int:
+        """The radius of a residual along directions, in grid units, rounded down."""
+        return self.residual_steps if self.whitened is None else int(self.whitened * self.grid)
+
+    @property
     def squared_class_sum(self) -> int:
         """The square of the largest norm of [coefficients, radius]."""
         return 2 * self.radius_steps**2
 
     @property
     def squared_cluster_sum(self) -> int:
-        """The square of the largest norm of [residual, its radius]."""
-        return 2 * self.residual_steps**2
+        """The square of the largest norm of [residual along directions, its radius]."""
+        return 2 * self.cluster_steps**2
 
     @property
     def squared_moment(self) -> int:
         """The square of the largest norm of the triangle of residual times residual."""
         return (DIAGONAL * self.residual_steps**2) ** 2
+
+    @property
+    def squared_cluster_moment(self) -> int:
+        """The same along directions."""
+        return (DIAGONAL * self.cluster_steps**2) ** 2

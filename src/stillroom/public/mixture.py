@@ -1,9 +1,4 @@
-"""A mixture of Gaussians for each class, made of noisy sums; all of it is post-processing.
-
-Noise is known, so it is taken out where that can be done: centres are shrunk by the share of
-their variance that is noise, and a class's covariance is drawn towards the pooled one by the share
-of the distance that noise alone would explain (James and Stein).
-"""
+"""A mixture of Gaussians for each class, and pictures drawn from it; see `mixture_fit`."""
 
 from __future__ import annotations
 
@@ -15,115 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
-from stillroom.features.basis import DIAGONAL, OFF_DIAGONAL, Basis, Reals, matrix_of
+from stillroom.features.basis import Basis, Reals
 from stillroom.public.retouch import sharpened, warped
 from stillroom.randomness import integers, normals, uniforms
-from stillroom.vocabulary import Integers, Sanitised
+from stillroom.vocabulary import Integers
 
 LEAST_VARIANCE = 1e-3
 """No direction is thinner: what is below is noise."""
 
-HEARD = 2.0
-"""A noisy count below so many standard deviations of its noise says nothing about its cell."""
-
 BLOCK = 4096
 
 _TABLES = ("weights", "centres", "directions", "covariances")
-
-
-def class_means(
-    noisy: Sanitised[Integers], classes: int, *, radius: float, grid: int, sigma: float
-) -> tuple[Reals, Reals]:
-    """The noisy counts and means of the classes, from sums of [coefficients, radius].
-
-    Args:
-        noisy: the sums, in grid units.
-        classes: how many there are.
-        radius: the largest norm of one record, which the means keep too.
-        grid: grid units in a length of one.
-        sigma: the noise, in grid units.
-    """
-    table = noisy.value.reshape(classes, -1) / grid
-    counts = table[:, -1] / radius
-    means = table[:, :-1] / np.maximum(counts, HEARD * sigma / grid / radius)[:, None]
-    length = np.sqrt((means * means).sum(axis=1, keepdims=True))
-    return counts, means * np.minimum(1.0, radius / np.maximum(length, 1e-12))
-
-
-def principal(
-    noisy: Sanitised[Integers], keep: int, *, records: float, grid: int
-) -> tuple[Reals, Reals]:
-    """The largest variances of a noisy second moment and their directions, one per column.
-
-    Args:
-        noisy: the triangle of the second moment, in grid units squared.
-        keep: how many directions.
-        records: how many records it sums over, about.
-        grid: grid units in a length of one.
-    """
-    moment = matrix_of(noisy.value.reshape(-1)) / (grid * grid * max(records, 1.0))
-    variances, directions = np.linalg.eigh(moment)
-    first = directions[:, ::-1][:, :keep]
-    # The sign of an eigenvector is the library's choice; a run must find the same one elsewhere.
-    largest = first[np.abs(first).argmax(axis=0), np.arange(keep)]
-    return np.maximum(variances[::-1][:keep], LEAST_VARIANCE), first * np.sign(largest)
-
-
-def first_centres(seed: int, classes: int, near: int, variances: Reals) -> Reals:
-    """Random centres as wide as the classes themselves, (classes, centres, directions)."""
-    drawn = normals(seed, "sketch", "centres", size=(classes, near, len(variances)))
-    return drawn * np.sqrt(variances)
-
-
-def moved_centres(
-    noisy: Sanitised[Integers],
-    centres: Reals,
-    variances: Reals,
-    *,
-    radius: float,
-    grid: int,
-    sigma: float,
-) -> tuple[Reals, Reals]:
-    """The weights and the new places of the centres after one noisy step of Lloyd's.
-
-    Args:
-        noisy: sums of [residual, radius] by class and nearest centre, in grid units.
-        centres: the old places; a centre that hardly any record is near to stays there.
-        variances: of the directions.
-        radius: the largest norm of a residual.
-        grid: grid units in a length of one.
-        sigma: the noise, in grid units.
-    """
-    table = noisy.value.reshape(*centres.shape[:2], -1) / grid
-    counts = table[..., -1:] / radius
-    least = HEARD * sigma / grid / radius
-    used = np.maximum(counts, least)
-    noise = (sigma / grid / used) ** 2
-    places = table[..., :-1] / used * (variances / (variances + noise))
-    return np.maximum(counts[..., 0], 0.0), np.where(counts > least, places, centres)
-
-
-def covariances(noisy: Sanitised[Integers], counts: Reals, *, grid: int, sigma: float) -> Reals:
-    """The covariance of each class around its centres, drawn towards the pooled one.
-
-    Args:
-        noisy: the triangles of the classes' second moments, in grid units squared.
-        counts: how many records each sums over, about.
-        grid: grid units in a length of one.
-        sigma: the noise, in grid units squared.
-    """
-    moments = matrix_of(noisy.value.reshape(len(counts), -1)) / grid**2
-    pooled = moments.sum(axis=0) / max(counts.sum(), 1.0)
-    used = np.maximum(counts, 1.0)
-    apart = moments / used[:, None, None] - pooled
-    size = pooled.shape[0]
-    entries = size / DIAGONAL**2 + size * (size - 1) / OFF_DIAGONAL**2
-    by_chance = entries * (sigma / grid**2 / used) ** 2
-    kept = np.maximum(0.0, 1 - by_chance / np.maximum((apart**2).sum(axis=(1, 2)), 1e-30))
-    variances, axes = np.linalg.eigh(pooled + kept[:, None, None] * apart)
-    floored = np.maximum(variances, LEAST_VARIANCE)
-    shrunk: Reals = (axes * floored[:, None, :]) @ axes.transpose(0, 2, 1)
-    return shrunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,11 +71,11 @@ class Mixture:
     @property
     def shape(self) -> tuple[int, ...]:
         """Of one picture."""
-        return self.basis.height, self.basis.width
+        return self.basis.shape
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it as plain arrays by name, for a file; `of` reads them."""
-        size = (self.basis.height, self.basis.width, self.basis.count)
+        size = (self.basis.height, self.basis.width, self.basis.count, self.basis.chroma)
         named = {name: np.array(getattr(self, name)) for name in _TABLES}
         return {**named, "basis": np.array(size, dtype=np.int64)}
 
@@ -195,7 +92,7 @@ class Mixture:
         ['basis', 'centres', 'covariances', 'directions', 'weights']
         """
         try:
-            height, width, count = (int(number) for number in arrays["basis"])
+            height, width, count, chroma = (int(number) for number in arrays["basis"])
             tables = {name: np.array(arrays[name], dtype=np.float64) for name in _TABLES}
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise BadInput(
@@ -204,7 +101,7 @@ class Mixture:
                 why=f"they need numbers named basis, {', '.join(_TABLES)}",
                 remedy="give the arrays of one mixture, unchanged",
             ) from error
-        return cls(**tables, basis=Basis(height, width, count))
+        return cls(**tables, basis=Basis(height, width, count, chroma))
 
     def sample(
         self,
@@ -245,7 +142,7 @@ class Mixture:
         spread *= wide[:, None]
         for which, shape in enumerate(self._roots()):
             spread[classes == which] = spread[classes == which] @ shape.T
-        pictures = np.empty((count, self.basis.height, self.basis.width), dtype=np.float32)
+        pictures = np.empty((count, *self.basis.shape), dtype=np.float32)
         for start in range(0, count, BLOCK):
             part = slice(start, start + BLOCK)
             places = self.centres[classes[part], near[part]]

@@ -26,8 +26,9 @@ def sharpened(pictures: Reals, seed: int, place: int, share: float) -> Reals:
     """A share of the pictures with a contrast raised by a sigmoid; black and white stay."""
     drawn = uniforms(seed, "sharpen", place, size=(3, len(pictures)))
     which = drawn[0] < share
-    slope = _between(SLOPES, drawn[1, which])[:, None, None]
-    threshold = _between(THRESHOLDS, drawn[2, which])[:, None, None]
+    each = (-1, *[1] * (pictures.ndim - 1))
+    slope = _between(SLOPES, drawn[1, which]).reshape(each)
+    threshold = _between(THRESHOLDS, drawn[2, which]).reshape(each)
     low, high = _sigmoid(-slope * threshold), _sigmoid(slope * (1 - threshold))
     result = pictures.copy()
     result[which] = (_sigmoid(slope * (pictures[which] - threshold)) - low) / (high - low)
@@ -39,7 +40,7 @@ def warped(pictures: Reals, seed: int, place: int, share: float) -> Reals:
     which = uniforms(seed, "warp", place, size=len(pictures)) < share
     if not which.any():
         return pictures
-    count, (height, width) = int(which.sum()), pictures.shape[1:]
+    count, (height, width) = int(which.sum()), pictures.shape[1:3]
     turn, tall, wide, shear, down, across = 2 * uniforms(seed, "affine", place, size=(6, count)) - 1
     turn, shear = TURN * turn, SHEAR * shear
     tall, wide = 1 + STRETCH * tall, 1 + STRETCH * wide
@@ -56,7 +57,9 @@ def warped(pictures: Reals, seed: int, place: int, share: float) -> Reals:
     rows += (height - 1) / 2 + (SHIFT * height * down)[:, None, None]
     columns += (width - 1) / 2 + (SHIFT * width * across)[:, None, None]
     result = pictures.copy()
-    result[which] = _looked_up(pictures[which], rows, columns)
+    planes = pictures.reshape(*pictures.shape[:3], -1)[which]
+    moved = [_looked_up(planes[..., plane], rows, columns) for plane in range(planes.shape[3])]
+    result[which] = np.stack(moved, axis=3).reshape(count, *pictures.shape[1:])
     return result
 
 

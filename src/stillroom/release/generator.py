@@ -20,6 +20,8 @@ from stillroom.vocabulary import Integers
 NETWORK, SKETCH = "network", "sketch"
 MAKES = (NETWORK, SKETCH)
 """What a generator can be."""
+USUAL_SPREAD = (1.0, 1.2)
+LARGEST_SPREAD = 10.0
 ABOUT_SKETCH = "sketch: a mixture of Gaussians per class, to draw records from"
 
 Records = npt.NDArray[np.float32]
@@ -73,12 +75,14 @@ class SketchGenerator:
         full_scale: the largest value of a record.
         sharpen: the share of the samples whose contrast is raised.
         warp: the share of the samples that are warped.
+        spread: between which factors a sample's distance from its centre is drawn.
     """
 
     mixture: Mixture
     full_scale: float
     sharpen: float
     warp: float
+    spread: tuple[float, float] = USUAL_SPREAD
 
     @classmethod
     def of(cls, said: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> SketchGenerator:
@@ -91,7 +95,9 @@ class SketchGenerator:
         Raises:
             BadInput: the arrays are not those of a mixture.
         """
-        return cls(Mixture.of(arrays), said["full_scale"], said["sharpen"], said["warp"])
+        low, high = said["spread"]
+        shares = said["sharpen"], said["warp"]
+        return cls(Mixture.of(arrays), said["full_scale"], *shares, (low, high))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,7 +117,7 @@ class SketchGenerator:
     @property
     def states(self) -> Mapping[str, Any]:
         """What its file says of it."""
-        return sketch_states(self.full_scale, self.sharpen, self.warp)
+        return sketch_states(self.full_scale, self.sharpen, self.warp, self.spread)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of the mixture."""
@@ -125,7 +131,12 @@ class SketchGenerator:
     ) -> tuple[Records, Integers | None]:
         """Records in units of the data, and the classes they were drawn for."""
         drawn, classes = self.mixture.sample(
-            seed, count, sharpen=self.sharpen, warp=self.warp, among=among
+            seed,
+            count,
+            scale=self.spread,
+            sharpen=self.sharpen,
+            warp=self.warp,
+            among=among,
         )
         return drawn * np.float32(self.full_scale), classes
 
@@ -135,7 +146,9 @@ def about_network(name: str, *, conditional: bool) -> str:
     return f"generator `{name}`, {'told the class to draw' if conditional else 'of any class'}"
 
 
-def sketch_states(full_scale: float, sharpen: float, warp: float) -> dict[str, Any]:
+def sketch_states(
+    full_scale: float, sharpen: float, warp: float, spread: tuple[float, float]
+) -> dict[str, Any]:
     """What the file of a sketch says of it beside shape and classes."""
     return {
         "make": SKETCH,
@@ -143,6 +156,7 @@ def sketch_states(full_scale: float, sharpen: float, warp: float) -> dict[str, A
         "full_scale": float(full_scale),
         "sharpen": float(sharpen),
         "warp": float(warp),
+        "spread": [float(end) for end in spread],
     }
 
 
@@ -173,9 +187,13 @@ def states_of(said: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError("a generator does not say how many latent numbers it takes")
         return network_states(full_scale, latent, conditional=conditional)
     shares: tuple[Any, Any] = (said.get("sharpen"), said.get("warp"))
+    spread: Any = said.get("spread")
+    drawn = isinstance(spread, list) and [type(end) for end in spread] == [float, float]
     if not conditional or not all(type(share) is float and 0 <= share <= 1 for share in shares):
         raise ValueError("a sketch does not say how it is drawn from")
-    return sketch_states(full_scale, *shares)
+    if not drawn or not 0 <= spread[0] <= spread[1] <= LARGEST_SPREAD:
+        raise ValueError("a sketch does not say how far its samples spread")
+    return sketch_states(full_scale, *shares, (spread[0], spread[1]))
 
 
 def check_sketch(

@@ -35,7 +35,7 @@ class Wish:
 
     Args:
         count: how many records.
-        seed: the same one gives the same records.
+        start_seed: of the draws; the same one gives the same records.
         labels: "drawn", the class a record was drawn for; "model", the class the bundle's
             classifier gives it; None for the first where there is one.
         agreeing: only records whose two classes agree.
@@ -47,7 +47,7 @@ class Wish:
     """
 
     count: int
-    seed: int = 0
+    start_seed: int = 0
     labels: str | None = None
     agreeing: bool = False
     only: Sequence[str] = ()
@@ -135,7 +135,7 @@ class _Drawing:
         chosen = sorted({names.index(name) for name in wish.only}) or None
         self._wish, self._bundle = wish, bundle
         self._among = None if conditional else chosen
-        self._draw = bundle.drawer(chosen, stack)
+        self._drawer = bundle.drawer(chosen, stack)
         self._model = bundle.classifier(stack) if asks else None
         self.labels = wish.labels or ("drawn" if conditional else None)
         self.tries = 0
@@ -168,8 +168,8 @@ class _Drawing:
 
     def _kept(self, turn: int, together: int) -> Rows:
         wish = self._wish
-        seed = int(integers(wish.seed, "sample", turn, size=1, below=2**62)[0])
-        drawn, classes = self._draw(seed, together)
+        seed = int(integers(wish.start_seed, "sample", turn, size=1, below=2**62)[0])
+        drawn, classes = self._drawer(seed, together)
         rows: Rows = {"x": self._bundle.stored(drawn)}
         if classes is not None:
             rows["y"] = classes

@@ -48,9 +48,7 @@ class Trained:
             and bool(features.model_fields_set - {"full_scale"}),
             "features.fitted_on: there is no [sketch]": features.fitted_on == "sketch"
             and sketch is None,
-            "data.unit: whole networks and sketches protect records, not persons": (
-                not training.linear or sketch is not None
-            )
+            "data.unit: whole networks protect records, not persons": not training.linear
             and recipe.data.unit == "person",
         }
 
