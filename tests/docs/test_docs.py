@@ -344,7 +344,7 @@ DPDFD = {
     "seconds": 600.0,
     "recipe": "examples/direct.toml",
     "setting": "data-free",
-    "student": "wide-75k",
+    "student": "wavelet-70k",
     "controls": {"teacher": {"mean": 0.9825, "sd": 0.001}},
     "shares": {"teacher": 0.2, "student": 0.8, "generator": 0.0, "rest": 0.0},
 }
@@ -358,9 +358,9 @@ def test_table_of_data_free_students(tmp_path):
     (tmp_path / "dpdfd.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in figures))
     rows = [line for line in build.filled(page, tmp_path).splitlines() if line.startswith("| ")]
     assert rows[1:] == [
-        "| [data-free](../examples/direct.toml) | mnist | 1.000 | `wide-75k` 97.91 (0.04) "
+        "| [data-free](../examples/direct.toml) | mnist | 1.000 | `wavelet-70k` 97.91 (0.04) "
         "| 98.25 (0.10) | +0.34 | 3 | 0.9512 at 1 | 10.0 | teacher 20%, student 80% |",
-        "| [data-free](../examples/rona.toml) | mnist | 1.000 | `wide-75k` 97.91 (0.04) "
+        "| [data-free](../examples/rona.toml) | mnist | 1.000 | `wavelet-70k` 97.91 (0.04) "
         "| - | - | 3 | none | 10.0 | teacher 20%, student 80% |",
     ]
 

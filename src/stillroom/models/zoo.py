@@ -110,27 +110,33 @@ def deep_student(shape: Shape, classes: int) -> nn.Sequential:
 
 
 def wavelet_student(shape: Shape, classes: int) -> nn.Sequential:
-    """Three convolutions and a linear layer; the first one begins as a public bank of wavelets.
+    """Three convolutions and a linear layer; the first begins as a public bank of wavelets.
 
-    Four phases of each of eight Morlet wavelets, normed within the record one orientation at a
-    time, as a scattering transform does it; from there on it learns like any other. A student of
-    public pictures alone: its later norms are over the batch.
+    Its blocks have the order of a scattering transform: wavelets, absolute value, average, and a
+    norm within the record, one orientation at a time. All weights are learnt. A student of public
+    pictures alone: its later norms are over the batch.
     """
     _refuse_small(shape, 4)
     channels, height, width = shape
-    real, imaginary = (part[..., 1:-1, 1:-1] for part in morlet_bank())
-    phases = torch.stack([real, -real, imaginary, -imaginary], dim=1).flatten(0, 1)
-    first = nn.Conv2d(channels, len(phases), 7, stride=2, padding=3, bias=False)
+    first = nn.Conv2d(channels, 3 * ORIENTATIONS, 7, padding=3, bias=False)
     with torch.no_grad():
-        first.weight.copy_(phases / phases.flatten(1).norm(dim=1)[:, None, None, None] / channels)
-    block = _batch_normed_convolution
-    cells = math.prod(-(-side // 2) // 2 for side in (height, width))
+        first.weight /= _length(first.weight)
+        for phase, waves in enumerate(morlet_bank()):
+            kept = waves[..., 1:-1, 1:-1]
+            first.weight[phase::3] = kept / _length(kept) / channels
     return _sequence(
-        conv1=nn.Sequential(first, nn.GroupNorm(ORIENTATIONS, len(phases)), nn.ReLU()),
-        conv2=block(len(phases), 48),
-        conv3=block(48, 64, pooled=False),
+        conv1=nn.Sequential(
+            first, Absolute(), nn.AvgPool2d(2), nn.GroupNorm(ORIENTATIONS, 3 * ORIENTATIONS)
+        ),
+        conv2=nn.Sequential(
+            nn.Conv2d(3 * ORIENTATIONS, 48, 3, padding=1, bias=False),
+            nn.BatchNorm2d(48),
+            nn.ReLU(),
+            nn.AvgPool2d(2),
+        ),
+        conv3=_batch_normed_convolution(48, 64, pooled=False),
         flat=nn.Flatten(),
-        classes=nn.Linear(64 * cells, classes),
+        classes=nn.Linear(64 * (height // 4) * (width // 4), classes),
     )
 
 
@@ -166,6 +172,13 @@ def tanh_cnn(shape: Shape, classes: int) -> nn.Sequential:
         hidden=nn.Sequential(nn.Linear(32 * cells, 32), nn.Tanh()),
         classes=nn.Linear(32, classes),
     )
+
+
+class Absolute(nn.Module):
+    """The absolute value."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.abs()
 
 
 class Residual(nn.Module):
@@ -215,6 +228,10 @@ def _batch_normed_convolution(before: int, after: int, *, pooled: bool = True) -
     )
 
 
+def _length(filters: torch.Tensor) -> torch.Tensor:
+    return filters.flatten(1).norm(dim=1)[:, None, None, None]
+
+
 def _refuse_small(shape: Shape, least: int) -> None:
     if len(shape) != 3 or min(shape[1:]) < least:
         raise BadInput(
@@ -236,7 +253,7 @@ ZOO: Mapping[str, Callable[[Shape, int], nn.Module]] = {
     "mobile-10k": partial(student, (8, 24, 24), over_batch=True),
     "mobile-50k": partial(student, (24, 56, 64), over_batch=True),
     "deep-10k": deep_student,
-    "wavelet-75k": wavelet_student,
+    "wavelet-70k": wavelet_student,
     "resnet-small": resnet_small,
     "tanh-cnn": tanh_cnn,
 }

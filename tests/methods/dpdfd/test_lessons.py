@@ -116,7 +116,7 @@ def test_a_kind_of_query_may_be_left_out(kind):
 @pytest.mark.parametrize("shape", [(16, 16), (8, 8, 3)])
 def test_other_pictures(shape):
     answers = Known(shape=shape)
-    student = taught(answers, changed(rounds=2), shape=shape, model="wavelet-75k")
+    student = taught(answers, changed(rounds=2), shape=shape, model="wavelet-70k")
     assert torch.isfinite(weights(student)).all()
 
 

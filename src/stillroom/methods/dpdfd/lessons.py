@@ -24,6 +24,9 @@ from stillroom.public.refinement import Refinement
 from stillroom.randomness import order, uniforms
 from stillroom.sources.base import Answers
 
+LOGIT_SHARE = 1.0
+"""Of the squared distance of logits in the loss: what a query that looks like nothing can tell is
+how all classes rank."""
 CODES = 255
 """A bank keeps eight bits per value, as most pictures have."""
 TOGETHER = 50
@@ -83,7 +86,7 @@ class Lessons:
         try:
             self._keep(self._refined(self._queries.of_round(self.done)))
             assert self._temperature is not None
-            loss = by_logits(self._temperature)
+            loss = by_logits(self._temperature, LOGIT_SHARE)
             for epoch in range(self._plan.epochs):
                 self._training.distil(self._x, self._scores, self._plan.batch, loss, balanced=True)
                 on_step(epoch + 1, self._plan.epochs)
