@@ -85,6 +85,9 @@ def test_arrays_and_back():
         {"directions": np.array(1.0)},
         {"covariances": np.full((3, 4, 4), np.nan)},
         {"weights": np.ones((0, 2)), "centres": np.ones((0, 2, 12))},
+        {"outside": np.ones((11, 3))},
+        {"outside": np.array(1.0)},
+        {"outside": np.full((12, 3), np.inf)},
         {"basis": np.array([9, 8, 12])},
         {"basis": np.array([9, 8, 73, 0])},
         {"basis": np.array(["a", "b", "c", "d"])},
@@ -107,3 +110,12 @@ def test_samples_in_colour():
     pictures, _ = Mixture.of(colour.arrays()).sample(3, 20, sharpen=0.5, warp=0.5)
     assert pictures.shape == (20, 9, 8, 3)
     assert np.ptp(pictures, axis=3).max() > 0.01
+
+
+def test_samples_spread_outside_the_directions_too():
+    grey = np.zeros((3, 2, 12)) + np.eye(12)[0] * 0.5 * np.sqrt(72)
+    outside = np.eye(12)[:, [7, 9]] * [0.1, 0.3]
+    wide = a_mixture(centres=grey, directions=np.eye(12)[:, 1:5], outside=outside)
+    pictures, _ = Mixture.of(wide.arrays()).sample(8, 6000)
+    along = pictures.reshape(len(pictures), -1) @ wide.basis.matrix.T
+    assert along[:, [6, 7, 9]].std(axis=0) == pytest.approx([0, 0.1, 0.3], rel=0.05, abs=0.02)

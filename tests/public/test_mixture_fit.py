@@ -8,11 +8,13 @@ import pytest
 from stillroom.features.basis import triangle
 from stillroom.public.mixture import LEAST_VARIANCE
 from stillroom.public.mixture_fit import (
+    beyond,
     class_means,
     covariances,
     first_centres,
     moved_centres,
     principal,
+    shrunk_means,
     whitened_covariances,
     whitening,
 )
@@ -154,3 +156,24 @@ def test_whitened_covariances_are_drawn_to_the_pooled_one_and_never_flat():
         got = whitened_covariances(*wild, grid=GRID, sigma=sigma)
         assert np.isfinite(got).all()
         assert np.linalg.eigvalsh(got).min() > 0
+
+
+def test_means_are_drawn_together_where_noise_explains_how_they_differ():
+    rng = np.random.default_rng(9)
+    true = np.zeros((10, 200))
+    true[:, :5] = rng.normal(size=(10, 5)) * 3
+    noisy = true + 1 + rng.normal(size=true.shape) * 0.2
+    got = shrunk_means(noisy, np.full(10, 50.0), grid=2, sigma=20.0)
+    assert got[:, :5] == pytest.approx(noisy[:, :5], abs=0.2)
+    assert ((got - true - 1)[:, 5:] ** 2).sum() < ((noisy - true - 1)[:, 5:] ** 2).sum() / 3
+
+
+def test_the_other_directions_come_back():
+    axes = np.linalg.qr(RNG.normal(size=(6, 6)))[0]
+    moment = (axes * [5, 3, 1, 0.5, 0.1, -2]) @ axes.T * 100
+    noisy = sanitised(triangle(np.rint(moment * GRID**2).astype(np.int64)))
+    others = beyond(noisy, 3, records=100.0, grid=GRID)
+    assert others.shape == (6, 2)
+    assert others @ others.T == pytest.approx(
+        (axes[:, 3:5] * [0.5, 0.1]) @ axes[:, 3:5].T, abs=1e-3
+    )

@@ -20,7 +20,7 @@ LEAST_VARIANCE = 1e-3
 
 BLOCK = 4096
 
-_TABLES = ("weights", "centres", "directions", "covariances")
+_TABLES = ("weights", "centres", "directions", "covariances", "outside")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,8 @@ class Mixture:
         directions: (coefficients, directions), along which the samples spread.
         covariances: (classes, directions, directions).
         basis: of the coefficients.
+        outside: (coefficients, any), what all classes spread alike beyond the directions, one
+            column per direction, as long as its standard deviation; None for nothing.
 
     >>> blank = Mixture(np.ones((2, 1)), np.zeros((2, 1, 4)), np.eye(4), np.ones((2, 4, 4)),
     ...                 Basis(5, 5, 4))
@@ -48,10 +50,13 @@ class Mixture:
     directions: Reals
     covariances: Reals
     basis: Basis
+    outside: Reals | None = None
 
     def __post_init__(self) -> None:
         classes, near, kept = self.centres.shape if self.centres.ndim == 3 else (0, 0, 0)
         size = self.directions.shape[1] if self.directions.ndim == 2 else 0
+        if self.outside is None:
+            object.__setattr__(self, "outside", np.zeros((kept, 0)))
         expected = {
             "weights": (classes, near),
             "centres": (classes, near, self.basis.count),
@@ -59,14 +64,8 @@ class Mixture:
             "covariances": (classes, size, size),
         }
         for name, shape in expected.items():
-            values = getattr(self, name)
-            if values.shape != shape or 0 in shape or not np.isfinite(values).all():
-                raise BadInput(
-                    f"{name} cannot be those of a mixture",
-                    where=name,
-                    why=f"finite numbers of shape {shape} are needed",
-                    remedy="give the arrays of one mixture, unchanged",
-                )
+            _check(name, getattr(self, name), shape)
+        _check("outside", self._others, (kept, self._others.shape[-1] if self._others.ndim else 0))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,7 +88,7 @@ class Mixture:
         >>> blank = Mixture(np.ones((2, 1)), np.zeros((2, 1, 4)), np.eye(4), np.ones((2, 4, 4)),
         ...                 Basis(5, 5, 4))
         >>> sorted(Mixture.of(blank.arrays()).arrays())
-        ['basis', 'centres', 'covariances', 'directions', 'weights']
+        ['basis', 'centres', 'covariances', 'directions', 'outside', 'weights']
         """
         try:
             height, width, count, chroma = (int(number) for number in arrays["basis"])
@@ -146,10 +145,19 @@ class Mixture:
         for start in range(0, count, BLOCK):
             part = slice(start, start + BLOCK)
             places = self.centres[classes[part], near[part]]
-            drawn = self.basis.inverse(places + spread[part] @ self.directions.T)
+            places = places + spread[part] @ self.directions.T
+            if self._others.shape[1]:
+                size = (len(places), self._others.shape[1])
+                places += normals(seed, "mixture", "outside", start, size=size) @ self._others.T
+            drawn = self.basis.inverse(places)
             drawn = sharpened(np.clip(drawn, 0.0, 1.0), seed, start, sharpen)
             pictures[part] = warped(drawn, seed, start, warp)
         return pictures, classes
+
+    @property
+    def _others(self) -> Reals:
+        assert self.outside is not None
+        return self.outside
 
     def _cumulative(self) -> Reals:
         """The upper ends of the centres' shares, but the last; even where no weight is left."""
@@ -162,3 +170,14 @@ class Mixture:
         variances, axes = np.linalg.eigh(self.covariances)
         roots: Reals = axes * np.sqrt(np.maximum(variances, 0.0))[:, None, :]
         return roots
+
+
+def _check(name: str, values: Reals, shape: tuple[int, ...]) -> None:
+    empty = 0 in (shape[:1] if name == "outside" else shape)
+    if values.shape != shape or empty or not np.isfinite(values).all():
+        raise BadInput(
+            f"{name} cannot be those of a mixture",
+            where=name,
+            why=f"finite numbers of shape {shape} are needed",
+            remedy="give the arrays of one mixture, unchanged",
+        )

@@ -51,6 +51,25 @@ def class_means(
     return counts, means * np.minimum(1.0, radius / np.maximum(length, 1e-12))
 
 
+def shrunk_means(means: Reals, counts: Reals, *, grid: int, sigma: float) -> Reals:
+    """Class means drawn to their common mean, coefficient by coefficient, as far as noise explains.
+
+    Where classes do not differ, noise would be a mark by which they could be told apart.
+
+    Args:
+        means: one row of coefficients per class.
+        counts: how many records each is the mean of, about.
+        grid: grid units in a length of one.
+        sigma: the noise of their sums, in grid units.
+    """
+    common = means.mean(axis=0)
+    between = ((means - common) ** 2).sum(axis=0) / max(len(means) - 1, 1)
+    by_chance = np.mean((sigma / grid / np.maximum(counts, 1.0)) ** 2)
+    kept = np.maximum(0.0, 1 - by_chance / np.maximum(between, 1e-30))
+    shrunk: Reals = common + kept * (means - common)
+    return shrunk
+
+
 def principal(
     noisy: Sanitised[Integers], keep: int, *, records: float, grid: int
 ) -> tuple[Reals, Reals]:
@@ -68,6 +87,22 @@ def principal(
     # The sign of an eigenvector is the library's choice; a run must find the same one elsewhere.
     largest = first[np.abs(first).argmax(axis=0), np.arange(keep)]
     return np.maximum(variances[::-1][:keep], LEAST_VARIANCE), first * np.sign(largest)
+
+
+def beyond(noisy: Sanitised[Integers], first: int, *, records: float, grid: int) -> Reals:
+    """The other directions of a noisy second moment, each as long as its standard deviation.
+
+    Args:
+        noisy: the triangle of the second moment, in grid units squared.
+        first: how many of the largest are left out.
+        records: how many records it sums over, about.
+        grid: grid units in a length of one.
+    """
+    moment = matrix_of(noisy.value.reshape(-1)) / (grid * grid * max(records, 1.0))
+    variances, directions = np.linalg.eigh(moment)
+    lengths = np.sqrt(np.maximum(variances, 0.0))
+    others: Reals = (directions * lengths)[:, ::-1][:, first:]
+    return others[:, (others != 0).any(axis=0)]
 
 
 def first_centres(seed: int, classes: int, near: int, variances: Reals) -> Reals:

@@ -192,8 +192,14 @@ class SketchSection(Section):
             told, classes, radius=radius, grid=GRID, sigma=sigma_of(first)
         )
         counts = np.maximum(counts, 0.0)
+        if self.whitened is not None:
+            means = mixture_fit.shrunk_means(means, counts, grid=GRID, sigma=sigma_of(first))
         told = _answer(second, partial(records.second_moment, means), means)
-        spread, axes = mixture_fit.principal(told, self.directions, records=counts.sum(), grid=GRID)
+        about = {"records": counts.sum(), "grid": GRID}
+        spread, axes = mixture_fit.principal(told, self.directions, **about)
+        others = None
+        if self.whitened is not None:
+            others = mixture_fit.beyond(told, self.directions, **about)
         factors, length = self._scaled(spread, mixture_fit.CLUSTERS)
         wide = spread * (factors / length) ** 2
         places = mixture_fit.first_centres(FIRST_CENTRES, classes, self.centres, wide)
@@ -219,7 +225,8 @@ class SketchSection(Section):
             shapes = mixture_fit.whitened_covariances(
                 told, counts, weights, places, spread, grid=GRID, sigma=sigma
             )
-        return Mixture(weights, means[:, None] + places @ axes.T, axes, shapes, records.basis)
+        centres = means[:, None] + places @ axes.T
+        return Mixture(weights, centres, axes, shapes, records.basis, others)
 
     def _scaled(self, variances: Reals, power: float) -> tuple[Reals, float]:
         """Factors of the directions and the length they leave, where directions are whitened."""
