@@ -138,3 +138,26 @@ def test_rare_classes_are_shown_more_often():
     # But not without end: one picture in ten thousand is not half of what is seen.
     alone = balanced_chances(np.array([0] * 9999 + [1]))
     assert alone[-1] < 0.01
+
+
+def test_a_training_goes_on_from_its_state(pictures, scores, tmp_path):
+    given, loss = torch.from_numpy(scores), by_logits(4.0)
+
+    def trained(student, first, last, state=None):
+        loop = NetworkTraining(student, nn.Identity(), epochs=4, learning_rate=1e-2, seed=7)
+        if state is not None:
+            loop.restore(state)
+        for _ in range(first, last):
+            loop.distil(pictures, given, 50, loss, balanced=True)
+        return loop
+
+    whole, half, other = network(), network(), network()
+    trained(whole, 0, 4)
+    torch.save(trained(half, 0, 2).state(), tmp_path / "state.pt")
+    trained(other, 2, 4, torch.load(tmp_path / "state.pt", weights_only=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(whole.parameters(), other.parameters(), strict=True)
+    )
+    assert not all(
+        torch.equal(a, b) for a, b in zip(half.parameters(), other.parameters(), strict=True)
+    )

@@ -8,6 +8,7 @@ from torch import nn
 
 from stillroom.data import digits
 from stillroom.errors import BadInput
+from stillroom.features.scattering import morlet_bank
 from stillroom.models import ZOO, AsPictures, build, check_fits, parameter_count
 from stillroom.randomness import normals
 
@@ -97,7 +98,13 @@ def test_the_built_in_digits_are_large_enough(name):
 
 @pytest.mark.parametrize(
     ("name", "least"),
-    [("conv-small", 4), ("student-10k", 8), ("resnet-small", 4), ("tanh-cnn", 14)],
+    [
+        ("conv-small", 4),
+        ("student-10k", 8),
+        ("resnet-small", 4),
+        ("tanh-cnn", 14),
+        ("wavelet-70k", 4),
+    ],
 )
 def test_the_smallest_pictures(name, least):
     for shape in ((1, least, least), (1, least, least + 3), (2, least + 1, least)):
@@ -105,6 +112,18 @@ def test_the_smallest_pictures(name, least):
     for small in ((1, least - 1, 40), (1, 40, least - 1), (64,)):
         with pytest.raises(BadInput, match=f"at least {least}x{least}"):
             build(name, small, 3, seed=0)
+
+
+@pytest.mark.parametrize("shape", [GREY, COLOUR])
+def test_the_wavelet_student_begins_with_the_public_bank(shape):
+    first = build("wavelet-70k", shape, 10, seed=3)[0][0].weight.detach()
+    for phase, waves in enumerate(morlet_bank()):
+        kept = waves[..., 1:-1, 1:-1].flatten(1)
+        for channel in first[phase::3].unbind(1):
+            assert torch.cosine_similarity(channel.flatten(1), kept).min() > 0.999
+    others = build("wavelet-70k", shape, 10, seed=4)[0][0].weight.detach()
+    assert not torch.allclose(first[2::3], others[2::3]), "a third of its filters are random"
+    assert first[:, 0].flatten(1).norm(dim=1).max() <= 1 + 1e-5
 
 
 @pytest.mark.parametrize("name", ["linear", "mlp"])

@@ -35,7 +35,7 @@ class Headline:
 
 
 def _of(*pairs: tuple[float, float]) -> tuple[Headline, ...]:
-    return tuple(Headline(*pair) for pair in pairs)
+    return tuple(Headline(float(epsilon), accuracy) for epsilon, accuracy in pairs)
 
 
 PUBLISHED: Mapping[str, tuple[Headline, ...]] = MappingProxyType(
