@@ -47,24 +47,24 @@ class TorchModel:
     def __init__(self, network: nn.Module, shape: tuple[int, ...], about: str) -> None:
         self.shape = tuple(int(size) for size in shape)
         self.about = about
-        self._network = copy.deepcopy(network).cpu().float().eval().requires_grad_(False)
+        self.network = copy.deepcopy(network).cpu().float().eval().requires_grad_(False)
         self.outputs = self._count_outputs()
 
     @property
     def parameters(self) -> int:
         """How many trained numbers it has."""
-        return parameter_count(self._network)
+        return parameter_count(self.network)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """The state dict, buffers included."""
-        state = self._network.state_dict()
+        state = self.network.state_dict()
         return {name: tensor.contiguous().numpy().copy() for name, tensor in state.items()}
 
     def logits(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """The scores of records, by torch on one thread."""
         records = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
         with one_thread(), torch.no_grad():
-            parts = [self._network(some) for some in torch.split(records, TOGETHER)]
+            parts = [self.network(some) for some in torch.split(records, TOGETHER)]
         scores: npt.NDArray[np.float32] = torch.cat(parts).numpy()
         return scores
 
@@ -77,12 +77,12 @@ class TorchModel:
         # Three records: one would be taken for a constant.
         example = torch.zeros(3, *self.shape)
         told = {"classes": json.dumps(list(classes))}
-        return exported(_Labelled(self._network), example, list(SCORED), "model.onnx", told)
+        return exported(_Labelled(self.network), example, list(SCORED), "model.onnx", told)
 
     def _count_outputs(self) -> int:
         try:
             with one_thread(), torch.no_grad():
-                scores = self._network(torch.zeros(2, *self.shape))
+                scores = self.network(torch.zeros(2, *self.shape))
         except Exception as error:
             raise BadInput(
                 f"the network cannot read records of shape {self.shape} ({type(error).__name__})",

@@ -119,7 +119,7 @@ class TrainedAnswers(base.Answers):
         untaught: ReleasedModel | None = None,
     ) -> None:
         self.model, self.sketch, self.untaught, self._learnt = model, sketch, untaught, learnt
-        self.network = getattr(model, "layers", None)
+        self.network = getattr(model, "network", None)
 
     @property
     def observed(self) -> base.Observed:

@@ -14,7 +14,7 @@ class DpdfdSection(Section):
     With source ensemble a round's queries are the pool that its questions are picked from.
     """
 
-    student: str = Field("student-50k", description="a name in the zoo, or package.module:callable")
+    student: str = Field("wavelet-70k", description="a name in the zoo, or package.module:callable")
     rounds: int = Field(10, ge=1, le=MOST_EPOCHS, description="of fresh queries")
     samples: int = Field(
         2500, ge=0, le=MOST_PICTURES, description="queries per round drawn from the sketch"
