@@ -23,6 +23,7 @@ from stillroom.private.persons import capped
 from stillroom.private.quantise import clip_to_ball, one_term
 from stillroom.private.sealed import Records, opened
 from stillroom.private.sketch_clip import LARGEST_STEPS, SketchClip
+from stillroom.private.sketch_sums import cell_sums, moment, nearest
 from stillroom.vocabulary import Bounded, Integers, Unit
 
 PIXEL_STEPS = 4080
@@ -99,7 +100,7 @@ class SketchRecords:
         total = np.zeros((self.classes, self.basis.count + 1), dtype=np.int64)
         for part in self._blocks():
             rows = self._rows[part].astype(np.int64)
-            total += _cells(rows, self.clip.radius_steps, self._labels[part], self.classes)
+            total += cell_sums(rows, self.clip.radius_steps, self._labels[part], self.classes)
         return self._bounded(total, self.clip.squared_class_sum)
 
     def second_moment(self, means: Reals) -> Bounded:
@@ -112,7 +113,7 @@ class SketchRecords:
         centres = self._on_grid(means)
         for part in self._blocks():
             residuals = self._rows[part].astype(np.int64) - centres[self._labels[part]]
-            total += _moment(clip_to_ball(residuals, self.clip.residual_steps))
+            total += moment(clip_to_ball(residuals, self.clip.residual_steps))
         return self._bounded(triangle(total), self.clip.squared_moment)
 
     def cluster_sums(
@@ -132,8 +133,8 @@ class SketchRecords:
         for part in self._blocks():
             labels = self._labels[part]
             rows = self._projected(part, means, directions, length)
-            cells = labels * near + _nearest(rows, labels, grid)
-            total += _cells(rows, self.clip.cluster_steps, cells, self.classes * near)
+            cells = labels * near + nearest(rows, labels, grid)
+            total += cell_sums(rows, self.clip.cluster_steps, cells, self.classes * near)
         return self._bounded(total, self.clip.squared_cluster_sum)
 
     def cluster_moments(
@@ -153,10 +154,10 @@ class SketchRecords:
         for part in self._blocks():
             labels = self._labels[part]
             rows = self._projected(part, means, directions, length)
-            away = rows - grid[labels, _nearest(rows, labels, grid)]
+            away = rows - grid[labels, nearest(rows, labels, grid)]
             away = clip_to_ball(away, self.clip.cluster_steps)
             for which in range(self.classes):
-                total[which] += _moment(away[labels == which])
+                total[which] += moment(away[labels == which])
         return self._bounded(triangle(total), self.clip.squared_cluster_moment)
 
     def _blocks(self) -> list[slice]:
@@ -208,34 +209,6 @@ def sketch_records(
         unit=unit,
         most=most,
     )
-
-
-def _cells(rows: Integers, constant: int, cells: Integers, count: int) -> Integers:
-    """The sum of [row, constant] in each cell."""
-    member = np.zeros((count, len(rows)))
-    member[cells, np.arange(len(rows))] = 1.0
-    sums = member @ rows.astype(np.float64)
-    counts = member.sum(axis=1, keepdims=True) * constant
-    total: Integers = np.concatenate([sums, counts], axis=1).astype(np.int64)
-    return total
-
-
-def _moment(rows: Integers) -> Integers:
-    """The sum of row times row: below 2^53 for a block of 16-bit integers, so exact."""
-    real = rows.astype(np.float64)
-    product: Integers = (real.T @ real).astype(np.int64)
-    return product
-
-
-def _nearest(rows: Integers, labels: Integers, centres: Integers) -> Integers:
-    """The nearest centre of the record's own class, by exact distances; the first of equal ones."""
-    classes, near, width = centres.shape
-    flat = centres.reshape(classes * near, width)
-    squares = np.einsum("ij,ij->i", flat, flat).astype(np.float64)
-    away = squares - 2.0 * (rows.astype(np.float64) @ flat.T.astype(np.float64))
-    own = away.reshape(len(rows), classes, near)[np.arange(len(rows)), labels]
-    nearest: Integers = own.argmin(axis=1)
-    return nearest
 
 
 def _check(

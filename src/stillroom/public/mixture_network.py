@@ -15,7 +15,7 @@ _CHUNK = 1024
 
 
 class MixtureNetwork(nn.Module):
-    """From stored grey pictures to the log-likelihood of each class, classes alike.
+    """From stored pictures to the log-likelihood of each class, classes alike.
 
     What lies outside the mixture's directions counts as noise of the smallest variance inside.
 
