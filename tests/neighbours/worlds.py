@@ -199,7 +199,7 @@ def dpdfd_plain(own, *, mode="certified", open="false"):
     text = f'method = "dpdfd"\nmode = "{mode}"\nsource = "plain"\npurpose = "benchmark"\n'
     text += _DATA.format(test="1/4", open=open, data="", features='name = "pixels"')
     text += '[dpdfd]\nstudent = "mlp"\n[plain]\nteacher = "mlp"\nepochs = 1\n'
-    text += _GENERATOR
+    text += _GENERATOR.replace("steps = 2\n", "")
     text += f"[published]\niterations = 2\nbatch = 4\n{own}" + _PRIVACY.format(privacy="")
     return Pipeline(text)
 

@@ -229,7 +229,8 @@ def _batch_normed_convolution(before: int, after: int, *, pooled: bool = True) -
 
 
 def _length(filters: torch.Tensor) -> torch.Tensor:
-    return filters.flatten(1).norm(dim=1)[:, None, None, None]
+    lengths: torch.Tensor = filters.flatten(1).norm(dim=1)[:, None, None, None]
+    return lengths
 
 
 def _refuse_small(shape: Shape, least: int) -> None:

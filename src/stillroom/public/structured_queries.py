@@ -93,7 +93,7 @@ class _Block:
             for kind, cover in enumerate((self._shape, self._polygon, self._curve, self._blob)):
                 some = which[kinds[which] == kind]
                 inside = self._edge(cover(some, layer), some, layer)
-                value = self._value(pattern, some, layer)
+                value = self._levels(pattern, some, layer)
                 picture[some] += inside[..., None] * (value - picture[some])
         gamma = np.exp(0.4 * self._normal("gamma"))
         contrasted: Floats = np.clip(picture, 0, 1) ** _pixels(gamma)[..., None]
@@ -193,7 +193,7 @@ class _Block:
         cover: Floats = np.clip(depth / _pixels(soft) + 0.5, 0, 1)
         return cover
 
-    def _value(self, pattern: Floats, some: npt.NDArray[np.int64], layer: int) -> Floats:
+    def _levels(self, pattern: Floats, some: npt.NDArray[np.int64], layer: int) -> Floats:
         """The colours of a layer: even, or with the picture's cloud, stripes and grain."""
         colour = self._even("colour", layer, low=0.15, high=1.0, each=self._channels)[some]
         colour *= (self._even("cut out", layer)[some] >= CUT_OUT)[:, None]

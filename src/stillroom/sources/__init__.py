@@ -31,6 +31,7 @@ from stillroom.sources.trained import Trained
 from stillroom.sources.training import TrainingSection
 
 __all__ = [
+    "NO_MU",
     "SOURCES",
     "Answers",
     "Ask",
@@ -52,6 +53,7 @@ __all__ = [
 SOURCES: dict[str, Source] = {
     source.name: source for source in (Trained(), EnsembleSource(), Plain(), SketchSource())
 }
+NO_MU = "sketch.mu: is missing: beside another source a sketch has a share of its own"
 _SECTIONS = {
     "training": ("trained",),
     "sketch": ("trained", "ensemble", "sketch"),
@@ -78,7 +80,13 @@ class RecipeOfSource(Recipe):
             and self.source not in owners
             for name, owners in _SECTIONS.items()
         }
-        return {**super().misfits(), **misplaced, **SOURCES[self.source].misfits(self)}
+        beside = self.sketch is not None and self.source != "sketch"
+        return {
+            **super().misfits(),
+            **misplaced,
+            **SOURCES[self.source].misfits(self),
+            NO_MU: beside and self.sketch is not None and self.sketch.mu is None,
+        }
 
 
 class RecipeWithSource(RecipeOfSource, RecipeWithPublicPart):

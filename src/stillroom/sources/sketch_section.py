@@ -59,7 +59,12 @@ class SketchSection(Section):
     [1970, 19306, 1000, 1000, 1000, 3000]
     """
 
-    mu: Exact = Field(gt=0, description="how much it may tell; 1/10 alone is epsilon 0.34")
+    mu: Exact | None = Field(
+        None,
+        gt=0,
+        description="how much it may tell; 1/10 alone is epsilon 0.34. Source sketch may leave it "
+        "out, and then spends privacy.epsilon",
+    )
     coefficients: int = Field(
         196, ge=1, le=MOST_NUMBERS, description="of the cosine transform that are kept"
     )
@@ -116,9 +121,14 @@ class SketchSection(Section):
             )
         return Basis(shape[0], shape[1], kept, chroma)
 
-    def squared_mus(self) -> list[Fraction]:
-        """What each request may tell, in order; together they are mu squared exactly."""
-        means, moment, steps, spread = (share * self.mu**2 for share in self.shares)
+    def squared_mus(self, scale: Fraction = Fraction(1)) -> list[Fraction]:
+        """What each request may tell, in order; together they are mu squared exactly.
+
+        Args:
+            scale: one over mu, where the section does not fix it.
+        """
+        whole = 1 / scale**2 if self.mu is None else self.mu**2
+        means, moment, steps, spread = (share * whole for share in self.shares)
         return [means, moment, *[steps / self.lloyd] * self.lloyd, spread]
 
     def requests(
@@ -146,15 +156,16 @@ class SketchSection(Section):
             (classes * _triangle(size), clip.squared_cluster_moment),
         ]
 
-        def request(name: str, width: int, squared: int, mu: Fraction) -> Request:
-            sigma = least_sigma(squared / mu)
-            return Request.fixed(name, GaussianSum(sigma, width, squared, unit=unit), 1)
+        def request(place: int, name: str, width: int, squared: int) -> Request:
+            def at(scale: Fraction) -> GaussianSum:
+                sigma = least_sigma(squared / self.squared_mus(scale)[place])
+                return GaussianSum(sigma, width, squared, unit=unit)
+
+            return Request(name, at, 1, sought=self.mu is None)
 
         return [
-            request(name, width, squared * most**2, mu)
-            for name, (width, squared), mu in zip(
-                self._names, sums, self.squared_mus(), strict=True
-            )
+            request(place, name, width, squared * most**2)
+            for place, (name, (width, squared)) in enumerate(zip(self._names, sums, strict=True))
         ]
 
     @property

@@ -11,7 +11,7 @@ from stillroom.methods.direct.section import StudentSection
 from stillroom.methods.generators import sketch_generator, sketch_terms
 from stillroom.recipe import Recipe
 from stillroom.release.sections.published import Claim
-from stillroom.sources import SOURCES, Ask, Facts, Setting
+from stillroom.sources import NO_MU, SOURCES, Ask, Facts, Setting
 from stillroom.sources.base import Observed, Passages
 from stillroom.sources.sketch import SketchSection
 from stillroom.sources.trained import TrainedAnswers
@@ -46,6 +46,7 @@ class DirectRecipe(Recipe):
             "training.public_epochs: there is no public_source": not training.linear
             and training.public_epochs > 0
             and training.public_source is None,
+            NO_MU: self.sketch is not None and self.sketch.mu is None,
             "student: it learns from a [sketch], and there is none": self.student is not None
             and self.sketch is None,
         }

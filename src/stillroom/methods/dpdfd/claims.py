@@ -35,7 +35,8 @@ class Headline:
 
 
 def _of(*pairs: tuple[float, float]) -> tuple[Headline, ...]:
-    return tuple(Headline(*pair) for pair in pairs)
+    # A certificate's numbers are compared as they are spelled: 1 is not 1.0.
+    return tuple(Headline(float(epsilon), accuracy) for epsilon, accuracy in pairs)
 
 
 PUBLISHED: Mapping[str, tuple[Headline, ...]] = MappingProxyType(

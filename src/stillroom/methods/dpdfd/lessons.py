@@ -118,7 +118,7 @@ class Lessons:
         return latest
 
     def _refined(self, x: Tensor) -> Tensor:
-        plan, teacher, seed = self._plan, self._answers.network, self._queries.seed(self.done)
+        plan, teacher, seed = self._plan, self._answers.network, self._queries.start(self.done)
         count = round(plan.refined * len(x))
         if self.done == 0 or teacher is None or not count:
             return x

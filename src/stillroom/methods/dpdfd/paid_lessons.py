@@ -114,7 +114,7 @@ class PaidLessons:
 
     def _ask(self, pool: Tensor, number: int) -> None:
         """Buy answers about a part of the pool; the latest word on a group stays its own."""
-        count, seed = min(self._per_round, len(pool)), self._queries.seed(number)
+        count, seed = min(self._per_round, len(pool)), self._queries.start(number)
         logits, features = self._says(pool)
         if self._grouped:
             groups = group(features.flatten(1).numpy(), count, seed=seed)

@@ -41,13 +41,13 @@ class Queries:
         self._answers, self._plan, self._generated = answers, plan, generated
         self._shape, self._full_scale = tuple(shape), full_scale
 
-    def seed(self, number: int) -> int:
-        """Of a round's draws, apart from those of other rounds."""
+    def start(self, number: int) -> int:
+        """The seed of a round's draws, apart from those of other rounds."""
         return self._plan.start_seed + 1000 * (number + 1)
 
     def of_round(self, number: int) -> Tensor:
         """A round's queries, in the units of stored records; rounds are counted from 0."""
-        plan, seed, shape = self._plan, self.seed(number), self._shape
+        plan, seed, shape = self._plan, self.start(number), self._shape
         parts = (plan.samples, plan.mixed, plan.mixed // 2, plan.structured)
         samples = self.samples(sum(parts), seed)
         made = []
