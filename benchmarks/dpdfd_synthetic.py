@@ -153,7 +153,7 @@ def accuracy(x: Tensor, y: Tensor, dataset: str, full_scale: float, seed: int) -
             training.learn(shifted(x, seed, number), y, BATCH)
     whole = nn.Sequential(pictures, network).eval()
     with torch.no_grad():
-        parts = [whole(some).argmax(1) for some in torch.split(torch.from_numpy(test.x), 1000)]
+        parts = [whole(some).argmax(1) for some in torch.split(torch.tensor(test.x), 1000)]
     return float((torch.cat(parts).numpy() == test.y).mean())
 
 

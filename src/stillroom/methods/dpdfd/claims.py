@@ -35,6 +35,7 @@ class Headline:
 
 
 def _of(*pairs: tuple[float, float]) -> tuple[Headline, ...]:
+    # A certificate's numbers are compared as they are spelled: 1 is not 1.0.
     return tuple(Headline(float(epsilon), accuracy) for epsilon, accuracy in pairs)
 
 
