@@ -141,8 +141,13 @@ def explain(recipe: Recipe) -> list[tuple[str, str, str, str]]:
             for inner, inner_field in type(value).model_fields.items():
                 given = "given" if inner in value.model_fields_set else "default"
                 about = inner_field.description or ""
-                lines.append((f"{name}.{inner}", str(getattr(value, inner)), given, about))
+                lines.append((f"{name}.{inner}", _shown(getattr(value, inner)), given, about))
         else:
             given = "given" if name in recipe.model_fields_set else "default"
-            lines.append((name, str(value), given, field.description or ""))
+            lines.append((name, _shown(value), given, field.description or ""))
     return lines
+
+
+def _shown(value: Any) -> str:
+    """A value as one would write it; several with commas."""
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
