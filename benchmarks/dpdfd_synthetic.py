@@ -113,7 +113,6 @@ ROWS = tuple(
     )
     for row in (
         Row(recipe, "drawn", least=drawn),
-        Row(recipe, "drawn", agreeing=True),
         Row(recipe.replace("synthetic", "labelled"), "model", least=labelled),
     )
 )
