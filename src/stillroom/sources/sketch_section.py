@@ -207,7 +207,7 @@ class SketchSection(Section):
         for step in steps:
             public = means, axes * factors, places
             weights, places = mixture_fit.moved_centres(
-                _answer(step, partial(records.cluster_sums, *public, length), *public),
+                _answer(step, partial(records.cluster_sums, *public, length), *public, wide),
                 places,
                 wide,
                 radius=near,
@@ -217,7 +217,7 @@ class SketchSection(Section):
         places = places * (length / factors)
         factors, length = self._scaled(spread, mixture_fit.COVARIANCES)
         public = means, axes * factors, places * (factors / length)
-        told = _answer(last, partial(records.cluster_moments, *public, length), *public)
+        told = _answer(last, partial(records.cluster_moments, *public, length), *public, spread)
         sigma = sigma_of(last)
         if self.whitened is None:
             shapes = mixture_fit.covariances(told, counts, grid=GRID, sigma=sigma)
