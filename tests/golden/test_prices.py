@@ -1,6 +1,6 @@
 """Every recipe that is shipped costs what it always did, mechanism by mechanism.
 
-`prices.json` was written before the house was rebuilt. Mechanisms are compared exactly; epsilons up
+`prices.json` was written before the house was rebuilt, or with the recipe. Mechanisms are compared exactly; epsilons up
 to the last bits, which differ between processors.
 """
 

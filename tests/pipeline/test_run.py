@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from features.enlarged import pictures
 from methods.pictures import SKETCH
 from stillroom.data import Dataset, Split, digits
 from stillroom.errors import BadInput, BudgetExhausted, NotSanitised
@@ -18,7 +19,7 @@ from stillroom.pipeline import run as pipeline
 from stillroom.pipeline.release import publish
 from stillroom.pipeline.run import run
 from stillroom.release import verify_bundle
-from stillroom.sources import Party, Progress
+from stillroom.sources import Party, Places, Progress
 from stillroom.vocabulary import Pair, Relation, Unit
 
 RECIPE = """
@@ -276,3 +277,19 @@ def test_surplus_records_of_a_person_are_left_out_not_refused_after_payment():
     made = run(recipe, [Party("data", parts.sensitive, ledger)], parts.public, parts.test)
     assert made.accuracy is not None
     assert draws(ledger) == 6
+
+
+def test_runs_that_share_a_folder_share_no_directions(tmp_path):
+    """Directions of another run's sketch are knowledge that no block of this run paid for."""
+    text = RECIPE.format(purpose="benchmark", public="true") + SKETCH
+    fitted = 'name = "scattering"\ncomponents = 6\nfitted_on = "sketch"'
+    recipe, data = parse(text.replace('name = "pixels"', fitted)), Dataset(*pictures(400), 10)
+    parts = Split.by_fraction(data, "in memory", public=0, test="1/5").sealed(True)
+    places = Places(tmp_path, tmp_path / "private", tmp_path / "checkpoint", tmp_path)
+    places.checkpoint.mkdir()
+    for number in (1, 2):
+        ledger = Ledger.in_memory(parts.sensitive, purpose="benchmark")
+        ledger.set_budget(Budget(epsilon=2, delta=1e-5), reason="test")
+        party = Party("data", parts.sensitive, ledger)
+        run(recipe, [party], parts.public, parts.test, places=places)
+        assert len(list(places.checkpoint.glob("directions-*.npz"))) == number

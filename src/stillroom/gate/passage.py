@@ -54,6 +54,11 @@ class Passage:
         self._unkeyed: dict[str, Stored] = {}
 
     @property
+    def paid_as(self) -> str:
+        """The block and its ledger: what is kept of its answers is never taken for another's."""
+        return f"{self._ledger.id}-{self.block}"
+
+    @property
     def left(self) -> int:
         """How many answers the block can still give; lost ones are gone."""
         return self.count - self._ledger.drawn(self.block, self._place)

@@ -36,9 +36,15 @@ class RecipeFeatures:
     pictures: PublicPictures | None
     keep: Path
 
-    def fit(self, drawn: PublicPictures | None = None) -> None:
-        """Find the directions, on public pictures or on those drawn from a sketch."""
-        self.map.fit(self.pictures or drawn, self.keep)
+    def fit(self, drawn: PublicPictures | None = None, paid_as: str = "") -> None:
+        """Find the directions, on public pictures or on those drawn from a sketch.
+
+        Args:
+            drawn: from a sketch, where directions are fitted on one.
+            paid_as: the block that paid for the sketch: directions of another are never taken up.
+        """
+        keep = self.keep if self.pictures else self.keep.with_stem(f"{self.keep.stem}-{paid_as}")
+        self.map.fit(self.pictures or drawn, keep)
 
 
 def features_of(setting: Setting) -> RecipeFeatures:
@@ -103,8 +109,8 @@ class LinearTeacher:
         recipe, progress = self._setting.recipe, self._setting.progress
         training: TrainingSection = recipe.section("training")
         self._sketch.draw(passages)
-        self._fitted.fit(self._to_fit_on())
         data, gate = recipe.data, passages[self._party.name][STEPS]
+        self._fitted.fit(self._to_fit_on(), gate.paid_as)
         records = linear_records(
             self._data, self._features.rows, Unit(data.unit), data.max_records_per_person
         )

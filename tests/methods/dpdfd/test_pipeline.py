@@ -65,7 +65,9 @@ def recipe_in(
         x, y = pictures(None)
         np.savez(folder / "scans.npz", x=x, y=y)
     parts = {"samples": samples, "structured": structured, "mixed": mixed, "generated": generated}
-    own = {"trained": TRAINING + SKETCH, "sketch": SKETCH, "ensemble": TEACHERS}[source]
+    # A sketch alone spends all of epsilon.
+    alone = SKETCH.replace('mu = "1"', "whitened = 1").replace("centres = 2", "centres = 1")
+    own = {"trained": TRAINING + SKETCH, "sketch": alone, "ensemble": TEACHERS}[source]
     file = folder / "recipe.toml"
     file.write_text(HEAD.format(source=source, **parts) + own + more)
     return file
@@ -79,7 +81,7 @@ def accuracy(made):
     ("source", "more", "parts", "least"),
     [
         ("trained", "", {}, 0.6),
-        ("sketch", "", {"samples": 1000, "structured": 0, "mixed": 0}, 0.5),
+        ("sketch", "", {"samples": 1000, "structured": 0, "mixed": 0}, 0.6),
         ("ensemble", SKETCH, {"structured": 0, "mixed": 0}, 0.4),
     ],
 )
@@ -194,3 +196,15 @@ def test_memory_is_flat_in_the_number_of_rounds(tmp_path):
     release(recipe, tmp_path / "out", budget=BUDGET)
     (state,) = (tmp_path / "out.run").glob("dpdfd-*.pt")
     assert len(torch.load(state, weights_only=True)["lessons"]["bank"]) == 500
+
+
+def test_the_state_of_another_teacher_is_never_taken_up(tmp_path, monkeypatch):
+    """What another block paid for would stand on no certificate."""
+    recipe = recipe_in(tmp_path)
+    release(recipe, tmp_path / "out", budget=Budget(40.0, 1e-5))
+    told = []
+    monkeypatch.setattr(job.DpdfdJob, "_keep", lambda self, state: told.append(state))
+    (tmp_path / "out.run" / "run.json").unlink()
+    (tmp_path / "out.run").rename(tmp_path / "new.run")
+    release(recipe, tmp_path / "new")
+    assert [state["lessons"]["done"] for state in told] == [1, 2, 3]

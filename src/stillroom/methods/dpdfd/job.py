@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from stillroom.durable import write_whole
 from stillroom.errors import BadInput
+from stillroom.gate import Passage
 from stillroom.methods.base import SHOWN_SAMPLES, Measured, ModelGuesses, Result
 from stillroom.methods.dpdfd.generator_training import GeneratorTraining
 from stillroom.methods.dpdfd.lessons import Lessons, teach
@@ -69,6 +70,8 @@ class DpdfdJob:
     def run(self, passages: Passages) -> Result:
         """Distillation, each answer through the gate."""
         answers, progress = self.source.open(passages), self.setting.progress
+        own = passages[self.setting.only_party().name]
+        self._state_file = self._named_after(next(iter(own.values())))
         if answers.left is None:
             self._teach_freely(answers)
         else:
@@ -233,10 +236,10 @@ class DpdfdJob:
         own = {"student": self.student.state_dict()}
         return own if self.generator is None else {**own, "generator": self.generator.state_dict()}
 
-    @property
-    def _state_file(self) -> Path:
-        digest = hashlib.sha256(self.recipe.model_dump_json().encode()).hexdigest()
-        return self.setting.places.checkpoint / f"dpdfd-{digest[:16]}.pt"
+    def _named_after(self, passage: Passage) -> Path:
+        """Where the state is kept: that of another teacher, paid for by others, is never found."""
+        digest = hashlib.sha256((self.recipe.model_dump_json() + passage.paid_as).encode())
+        return self.setting.places.checkpoint / f"dpdfd-{digest.hexdigest()[:16]}.pt"
 
     def _keep(self, state: dict[str, Any]) -> None:
         """Sanitised state: a run that is cut off goes on after the last round."""
