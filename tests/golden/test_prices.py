@@ -1,7 +1,7 @@
 """Every recipe that is shipped costs what it always did, mechanism by mechanism.
 
-`prices.json` was written before the house was rebuilt, or with the recipe. Mechanisms are compared exactly; epsilons up
-to the last bits, which differ between processors.
+`prices.json` was written before the house was rebuilt, or with the recipe. Mechanisms are compared
+exactly; epsilons up to the last bits, which differ between processors.
 """
 
 import json
