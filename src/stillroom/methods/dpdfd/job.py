@@ -30,7 +30,6 @@ from stillroom.methods.dpdfd.terms import about_student
 from stillroom.methods.generators import shown_samples, sketch_generator
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.public.generators import build_generator
-from stillroom.release.compression import report
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.generator import ReleasedGenerator
 from stillroom.release.torch_generator import NetworkGenerator, refuse_unexportable_generator
@@ -69,7 +68,7 @@ class DpdfdJob:
 
     def run(self, passages: Passages) -> Result:
         """Distillation, each answer through the gate."""
-        answers, progress = self.source.open(passages), self.setting.progress
+        answers = self.source.open(passages)
         own = passages[self.setting.only_party().name]
         self._state_file = self._named_after(next(iter(own.values())))
         if answers.left is None:
@@ -79,18 +78,14 @@ class DpdfdJob:
         layers = nn.Sequential(self.pictures, self.student).eval()
         model = TorchModel(layers, self.setting.facts.shape, about_student(self.recipe))
         controls: dict[str, Measured] = {}
-        compression = None
         if isinstance(answers, TrainedAnswers):
             alone = self.setting.public.tested is None
             controls["teacher"] = ModelGuesses(answers.model, alone)
-            progress.tell("compression")
-            compression = report(answers.model, model, self.setting.facts.classes)
         generator = self._released(answers)
         return Result(
             model,
             answers.observed,
             controls=controls,
-            compression=compression,
             samples=None if generator is None else shown_samples(generator, SHOWN_SAMPLES),
             generator=generator,
         )

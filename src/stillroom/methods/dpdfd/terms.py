@@ -52,7 +52,6 @@ def terms_of(recipe: DpdfdRecipe, observed: Observed, paid: int) -> Terms:
         about_student(recipe),
         own.assumptions,
         (*own.knowledge, *(text for text, holds in used.items() if holds)),
-        teacher=own.about if recipe.source == "trained" else None,
         warnings=own.warnings,
         observed=own.observed,
         samples=SHOWN_SAMPLES if drawn else 0,
