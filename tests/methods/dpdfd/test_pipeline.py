@@ -15,6 +15,7 @@ from stillroom.gate import Budget
 from stillroom.methods.dpdfd import job
 from stillroom.pipeline.release import release
 from stillroom.pipeline.verify import verify
+from stillroom.vocabulary import Pair, Unit
 
 SKETCH = small.SKETCH.replace("1/5", "1")
 BUDGET = Budget(8.0, 1e-5)
@@ -208,3 +209,20 @@ def test_the_state_of_another_teacher_is_never_taken_up(tmp_path, monkeypatch):
     (tmp_path / "out.run").rename(tmp_path / "new.run")
     release(recipe, tmp_path / "new")
     assert [state["lessons"]["done"] for state in told] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("source", ["trained", "sketch", "ensemble"])
+def test_persons_are_protected_with_all_their_records(tmp_path, source):
+    x, y = pictures(None)
+    persons = np.array([f"person {place // 2}" for place in range(len(y))])
+    np.savez(tmp_path / "scans.npz", x=x, y=y, persons=persons)
+    recipe = recipe_in(tmp_path, source, SKETCH if source == "ensemble" else "", structured=0)
+    text = recipe.read_text().replace("declared_size = 1400", "declared_size = 700")
+    own = 'unit = "person"\nmax_records_per_person = 2\n'
+    recipe.write_text(text.replace("[engine]", own + "[engine]"))
+    budget = Budget(8.0, 1e-5, Pair.of(Unit.PERSON))
+    made = release(recipe, tmp_path / "out", budget=budget)
+    verify(tmp_path / "out")
+    assert made["headline"]["unit"] == "person"
+    sums = [wish["mechanism"] for wish in made["parties"][0]["blocks"][0]["wishes"]]
+    assert all(wish["unit"] == "person" for wish in sums)
