@@ -82,7 +82,8 @@ def _mixture(classes: int, centres: int, kept: int, directions: int, shape: tupl
             "centres": np.zeros((classes, centres, kept)),
             "directions": np.zeros((kept, directions)),
             "covariances": np.zeros((classes, directions, directions)),
-            "basis": np.array([*shape, kept]),
+            "outside": np.zeros((kept, 0)),
+            "basis": np.array([*shape, kept, 0]),
         }
         names = [str(name) for name in range(classes)]
         return arrays(tables, shape=list(shape), classes=names)
@@ -128,9 +129,9 @@ SKETCHES = [
     Case("a sketch of other classes", drawn(arrays(classes=["a", "b"])), 4, "generator"),
     Case("a sketch of other records", drawn(arrays(shape=[6, 7])), 4, "generator"),
     Case("a sketch of no numbers", drawn(arrays({"centres": np.full((3, 2, 8), np.nan)})), 4),
-    Case("a sketch of text", drawn(arrays({"basis": np.array([-1, -1, -1])})), 4),
+    Case("a sketch of text", drawn(arrays({"basis": np.array([-1, -1, -1, -1])})), 4),
     Case("a basis of no memory", drawn(_mixture(2, 1, 9000, 1, (100, 100))), 2, "too large"),
-    Case("pixels without end", drawn(arrays({"basis": np.array([2**30, 2**30, 8])})), 4),
+    Case("pixels without end", drawn(arrays({"basis": np.array([2**30, 2**30, 8, 0])})), 4),
     Case("directions without end", drawn(_mixture(2, 1, 900, 900, (30, 30))), 2, "too large"),
     Case("centres without end", drawn(_mixture(2, 100_000, 2, 1, (6, 6))), 2, "too large"),
     Case("as many classes as fit", drawn(_mixture(20_000, 1, 2, 1, (6, 6))), 0),

@@ -51,11 +51,12 @@ def test_a_charged_evaluation_comes_last(tmp_path, quick):
     ]
 
 
-def test_a_sketch_needs_grey_pictures(tmp_path):
+def test_a_sketch_needs_pictures(tmp_path):
     _, recipe = recipe_of(tmp_path, more=SKETCH)
-    for shape in ((64,), (32, 32, 3)):
-        with pytest.raises(BadInput, match="grey pictures"):
+    for shape in ((64,), (32, 32, 4)):
+        with pytest.raises(BadInput, match="a sketch needs pictures"):
             price(recipe, facts_of(shape=shape))
+    assert price(recipe, facts_of(shape=(32, 32, 3))).epsilon <= recipe.privacy.epsilon
     basis = recipe.sketch.basis((16, 16))
     assert (recipe.sketch.mu, recipe.features.full_scale) == (Fraction(1, 5), 16.0)
     assert (basis.height, basis.width) == (16, 16)
