@@ -10,7 +10,8 @@ All of it is mode as-published: what Theorem 3 claims stands beside what holds. 
 records of 14x14 pixels of each data set, the official test part, ordinary teachers, 800 iterations
 of Algorithm 1, one run per point. The paper sets alpha and beta to 1; 5 and 0.1, the networks and
 the noise were the best of about twenty settings that were tried, by accuracy on the test part, so
-that these rows compare settings with each other and claim no accuracy. ImageNet, CelebA, PathMNIST and COVIDx are not reproduced.
+that these rows compare settings with each other and claim no accuracy. ImageNet, CelebA, PathMNIST
+and COVIDx are not reproduced.
 
 With the noise that the paper prints, one noisy vector per batch teaches nothing. So that what is
 varied can be seen at all, Fig. 2 and Table 6 use two teachers, each picture a vector of its own,
