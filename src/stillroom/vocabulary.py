@@ -152,6 +152,18 @@ class Sensitivity:
         return cls(Norm.UNIT_STEPS if records == 1 else Norm.L2_SQUARED, bounds)
 
     @classmethod
+    def of_entries(cls, moved: int, unit: Unit) -> Sensitivity:
+        """Rows with one entry per model: a unit changes `moved` of them, a whole model its own.
+
+        >>> of_shared = Sensitivity.of_entries(50, Unit.RECORD)
+        >>> [int(of_shared.bounds[pair]) for pair in (RECORD, Pair.parse("entity/change"))]
+        [50, 1]
+        """
+        alone = cls.uniform(Norm.CHOICES, moved, unit)
+        models = {Pair(Unit.ENTITY, relation): Fraction(1) for relation in Relation}
+        return cls(Norm.CHOICES, {**alone.bounds, **models})
+
+    @classmethod
     def uniform(cls, norm: Norm, bound: int | Fraction, unit: Unit = Unit.RECORD) -> Sensitivity:
         """One bound for every pair that sharding by `unit` proves.
 
@@ -280,6 +292,10 @@ class Bounded:
     @property
     def shape(self) -> tuple[int, ...]:
         return self._value.shape
+
+    def in_one_row(self) -> Bounded:
+        """The same value as one row, for a mechanism that answers all of it at once."""
+        return Bounded(self._value.reshape(1, -1), self.sensitivity, self.sample)
 
     def open_bounded(self) -> Integers:
         """The value. Only `gate/` may call this; a contract test bans it elsewhere."""

@@ -28,6 +28,7 @@ from stillroom.gate import (
 from stillroom.gate import accounting as accounting_module
 from stillroom.gate.accounting import DELTAS, fold, price
 from stillroom.gate.events import GaussianEvent, NonPrivateEvent, RandomisedResponseEvent
+from stillroom.gate.loss_distributions import gaussian_part
 from stillroom.gate.rounding import down, root_down, shown, up
 from stillroom.vocabulary import RECORD, Norm, Pair, Relation, Sensitivity, Unit
 
@@ -112,7 +113,15 @@ def mixture(rate: float, sigma: float, centre: int, reach: int) -> dict[int, flo
 
 
 @pytest.mark.parametrize("rate", [Fraction(1), Fraction(1, 4), Fraction(1, 50)])
-@pytest.mark.parametrize(("sigma", "radius"), [(3, 1), (3, 4), (5, 2), (8, 8)])
+@pytest.mark.parametrize(
+    ("sigma", "radius"),
+    [
+        (3, 1),
+        pytest.param(3, 4, marks=pytest.mark.slow),
+        pytest.param(5, 2, marks=pytest.mark.slow),
+        (8, 8),
+    ],
+)
 @pytest.mark.parametrize("steps", [1, 20])
 @pytest.mark.parametrize("pair", [RECORD, CHANGE], ids=str)
 def test_e3_covers_the_discrete_law(rate, sigma, radius, steps, pair):
@@ -130,6 +139,16 @@ def test_e3_covers_the_discrete_law(rate, sigma, radius, steps, pair):
     ).self_compose(steps)
     for delta in (1e-3, 1e-5):
         assert price(lines, pair).epsilon(delta) >= direct.get_epsilon_for_delta(delta) - 1e-9
+
+
+@pytest.mark.parametrize("multiplier", [0.3, 1.391, 7.03, 500.0])
+def test_all_points_at_once_are_the_points_one_by_one(multiplier):
+    known = pld.from_gaussian_mechanism(multiplier, value_discretization_interval=1e-4)
+    found = gaussian_part(multiplier, value_discretization_interval=1e-4)
+    for delta in (1e-3, 1e-5, 1e-10):
+        assert found.get_epsilon_for_delta(delta) == known.get_epsilon_for_delta(delta)
+    for epsilon in (0.01, 1.0, 5.0):
+        assert found.get_delta_for_epsilon(epsilon) == known.get_delta_for_epsilon(epsilon)
 
 
 def test_e3_is_tight_on_a_fine_grid():

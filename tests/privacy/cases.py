@@ -11,12 +11,14 @@ from privacy.conformance import Case
 from stillroom.gate import (
     UNANSWERED,
     ConfidentVotes,
+    ExponentialChoice,
     GaussianAnswers,
     GaussianSum,
     LaplaceCounts,
     NoisyArgmax,
     NoisyCounts,
     NoisyVotes,
+    PrivateSelection,
     RandomisedResponse,
 )
 from stillroom.vocabulary import Pair, Relation, Unit
@@ -186,6 +188,51 @@ def response() -> Case:
     return Case(mechanism, np.array([[3]]), lambda answers: answers, law, worlds)
 
 
+def chosen(entries: list[int], grid: int, window: list[int], steepness: float) -> np.ndarray:
+    """The exponential mechanism's law on a grid, point by point."""
+    scores = [
+        sum(window[abs(t - e)] if abs(t - e) < len(window) else 0 for e in entries)
+        for t in range(grid)
+    ]
+    weights = np.exp(steepness * np.array(scores))
+    return weights / weights.sum()
+
+
+def choice(moved: int = 1) -> Case:
+    """Entries far apart: one leaves a point that has all the mass for one that has none."""
+    window, steepness = [2, 1], Fraction(1, 2)
+    mechanism = ExponentialChoice(5, 7, tuple(window), steepness, moved)
+
+    def worlds(pair: Pair):
+        changed = 1 if pair.unit is Unit.ENTITY else moved
+        here, there = [0] * 5, [6] * changed + [0] * (5 - changed)
+        return tuple(chosen(entries, 7, window, 0.5) for entries in (here, there))
+
+    entries = [3, 3, 3, 4, 6]
+    law = dict(enumerate(chosen(entries, 7, window, 0.5)))
+    return Case(mechanism, np.array([entries]), lambda answers: answers, law, worlds)
+
+
+def selection() -> Case:
+    """Without a judge the best is the first, so the law is that of one run."""
+    one = choice()
+    mechanism = PrivateSelection(one.mechanism, rows=1, stop=Fraction(2, 3))
+
+    def worlds(pair: Pair):
+        return tuple(best_of(law, Fraction(2, 3)) for law in one.worlds(pair))
+
+    return Case(mechanism, one.value, lambda answers: answers[:, 0], one.law, worlds, draws=6000)
+
+
+def best_of(law: np.ndarray, stop: Fraction) -> np.ndarray:
+    """The law of the largest outcome of a geometric number of runs.
+
+    P(best <= x) = sum over k of P(K = k) F(x)^k = stop F / (1 - (1 - stop) F).
+    """
+    below = np.concatenate([[0.0], np.cumsum(law)])
+    return np.diff(float(stop) * below / (1 - float(1 - stop) * below))
+
+
 CASES = {
     "noisy-votes": votes,
     "noisy-argmax": argmax,
@@ -198,4 +245,7 @@ CASES = {
     "gaussian-answers": soft_votes,
     "gaussian-answers-of-hints": hints,
     "randomised-response": response,
+    "exponential-choice": choice,
+    "exponential-choice-of-shared-models": lambda: choice(moved=3),
+    "private-selection": selection,
 }

@@ -7,8 +7,10 @@ records equal, all in one cell, at the clip, turned around, cancelling, in front
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,9 +18,11 @@ from torch import nn
 
 from stillroom.data import Dataset, digits
 from stillroom.engine import Engine
-from stillroom.features import FEATURES
+from stillroom.features import FEATURES, pixels
 from stillroom.features.basis import Basis
 from stillroom.models.flat_weights import flatten
+from stillroom.models.weight_training import WeightTraining
+from stillroom.parameters import GroupedWeights, ParameterGrid
 from stillroom.private import (
     Clip,
     Ensemble,
@@ -31,10 +35,13 @@ from stillroom.private import (
     cap_records,
     confusion,
 )
+from stillroom.private.head_models import HeadPlan, HeadShards
 from stillroom.private.label_gradients import LabelledRecords
 from stillroom.private.network_clip import NetworkClip
 from stillroom.private.networks import NetworkRecords
 from stillroom.private.output_gradients import PlainTeachers, TermBound
+from stillroom.private.parameter_collection import CollectionPlan, NetworkShards
+from stillroom.private.parameter_slices import ParameterSlices, PublishedModel
 from stillroom.private.plain import PlainTeacher, bounded_loss
 from stillroom.vocabulary import Bounded, Pair, Sealed, Unit
 
@@ -271,14 +278,16 @@ def _pictures(size: int, seed: int = 6, persons: bool = False) -> Dataset:
     return Dataset(x, y, CLASSES, ids=[f"r{i}" for i in range(size)], persons=owners)
 
 
-def _teachers(answer: Callable[[Dataset, str], Bounded]) -> Iterator[Found]:
+def _teachers(
+    answer: Callable[[Dataset, str], Bounded], kinds: tuple[str, ...] = ("ridge", "linear")
+) -> Iterator[Found]:
     """Shards of one or two records, so that one record more, less or other turns a teacher."""
     for persons, (added, changed) in {
         False: (ADDED, CHANGED),
         True: (PERSON_ADDED, PERSON_CHANGED),
     }.items():
         data = _pictures(12, persons=persons)
-        for teacher in ("ridge", "linear"):
+        for teacher in kinds:
             whole = answer(data, teacher)
             units = data.units
             for unit in sorted(set(units))[:5]:
@@ -333,6 +342,82 @@ def hint_residuals() -> Iterator[Found]:
         return _ensemble(data, teacher).hint_residuals(QUERIES[:1], centre, hints, "1/2", 1000)
 
     yield from _teachers(answer)
+
+
+# -- parameters of models on shards ---------------------------------------------------------
+
+
+def _heads(data: Dataset) -> HeadShards:
+    """Shards of one or two records; steps so long that each head ends far beyond the clip."""
+    plan = HeadPlan(7, "a test", shard_cap=4, steps=2, learning_rate=50.0)
+    return HeadShards(data, lambda x: pixels(x), np.eye(17, dtype=np.float32), plan)
+
+
+def _shards(answer: Callable[[Dataset], Bounded]) -> Iterator[Found]:
+    yield from _teachers(lambda data, kind: answer(data), kinds=("models",))
+
+
+def _of_class(number: int, width: int) -> GroupedWeights:
+    """One latent: the weights of a class, so that a model whose label turns swings around."""
+    weights = np.arange(CLASSES * width) // width
+    return GroupedWeights(np.where(weights == number, 0, -1))
+
+
+START = np.zeros(CLASSES * 17, dtype=np.float32)
+ALONE = int(_pictures(12).y[0])
+"""The class of a record that has a shard of its own."""
+
+
+def latents_of_heads() -> Iterator[Found]:
+    one = _of_class(ALONE, 17)
+    yield from _shards(lambda data: _heads(data).latent_sum(START, 0, one, 0.01, 1000))
+
+
+def entries_of_heads() -> Iterator[Found]:
+    grid, one = ParameterGrid(0.5, 9, 0.1), _of_class(0, 17)
+    yield from _shards(lambda data: _heads(data).latent_entries(START, 0, one, grid))
+
+
+def latents_of_networks() -> Iterator[Found]:
+    """Networks that are trained one by one, and kept in a matrix on disk."""
+    training = WeightTraining(
+        "linear", (4, 4), CLASSES, 1.0, places=4, epochs=2, batch=2, learning_rate=0.5
+    )
+    start, plan = flatten(training.built()), CollectionPlan(training, 7, "a test")
+    one = GroupedWeights(np.where(np.arange(len(start)) // 16 == ALONE, 0, -1))
+
+    def answer(data: Dataset) -> Bounded:
+        with tempfile.TemporaryDirectory() as folder:
+            shards = NetworkShards(data, plan, len(start), folder=Path(folder), engine=SERIAL)
+            return shards.latent_sum(start, 0, one, 0.01, 1000)
+
+    yield from _shards(answer)
+
+
+def entries_of_shared_models() -> Iterator[Found]:
+    """As published: a record that is in all models but one may change all of these."""
+    grid, models = ParameterGrid(1.0, 5, 0.2), 4
+    here = np.full((models, 3), -1.0, dtype=np.float32)
+    for moved in (1, models - 1):
+        there = here.copy()
+        there[:moved] = 1.0
+        pairs = [CHANGED, ADDED] + [Pair.parse("entity/change")] * (moved == 1)
+        for pair in pairs:
+            both = (
+                ParameterSlices(rows, moved).entries(slice(0, 3), grid, None)
+                for rows in (here, there)
+            )
+            yield pair, *both
+
+
+def weights_of_a_published_model() -> Iterator[Found]:
+    """PGP: all weights of the private model may become others, and turn around."""
+    layers, centroids = [slice(0, 6)], np.array([[-1.0, 1.0]])
+    one, other = (
+        PublishedModel(sign * np.ones(6, dtype=np.float32), layers, 1.0, 1.0, 6) for sign in (1, -1)
+    )
+    yield CHANGED, one.cluster_sums(centroids, 2), other.cluster_sums(centroids, 2)
+    yield ADDED, one.residuals(0 * centroids), other.residuals(0 * centroids)
 
 
 def _saying(said: torch.Tensor) -> PlainTeacher:
@@ -477,8 +562,13 @@ MAKERS: dict[Callable[[], Iterator[Found]], tuple[str, ...]] = {
     gradients_of_labels: ("label_gradients.LabelledRecords.gradients",),
     gradients_of_labels_together: ("label_gradients.LabelledRecords.gradients",),
     clipped_losses: ("plain.bounded_loss",),
+    latents_of_heads: ("shard_models.ShardModels.latent_sum",),
+    latents_of_networks: ("shard_models.ShardModels.latent_sum",),
+    entries_of_heads: ("shard_models.ShardModels.latent_entries",),
+    entries_of_shared_models: ("parameter_slices.ParameterSlices.entries",),
+    weights_of_a_published_model: ("parameter_slices.PublishedModel._of_weights",),
 }
 """The makers, and the places in `private/` where their values are made."""
 
-UNPROTECTED = ("plain.unprotected",)
+UNPROTECTED = ("unprotected.unprotected",)
 """Values that declare nothing and have no finite price."""

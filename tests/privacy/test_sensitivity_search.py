@@ -20,7 +20,17 @@ from privacy import makers
 from privacy.makers import MAKERS, UNPROTECTED
 from stillroom.features import FEATURES
 from stillroom.gate.events import GaussianEvent
-from stillroom.private import ensemble, linear, persons, shard_training, sketch, teacher_sums
+from stillroom.private import (
+    ensemble,
+    head_models,
+    linear,
+    parameter_collection,
+    persons,
+    shard_models,
+    shard_training,
+    sketch,
+    teacher_sums,
+)
 from stillroom.private.output_gradients import TermBound
 from stillroom.vocabulary import Norm, Sensitivity
 
@@ -36,6 +46,10 @@ def shares(found):
         # One answer at a time: that is what is paid for.
         for first, second in zip(*values, strict=True):
             moved = [int(a) - int(b) for a, b in zip(first, second, strict=True)]
+            if declared.norm in (Norm.CHOICES, Norm.L1):
+                counted = sum(m != 0 if declared.norm is Norm.CHOICES else abs(m) for m in moved)
+                yield float(counted / declared.bounds[pair])
+                continue
             event = GaussianEvent(Fraction(10**9), len(moved), declared)
             allowed = event.distance_squared(pair)
             assert allowed is not None, f"nothing is declared for {pair}"
@@ -175,6 +189,35 @@ def half_the_noise_needed(patch):
     patch.setattr(Sensitivity, "uniform", classmethod(double))
 
 
+def radius_of_latents(patch):
+    patch.setattr(
+        shard_models,
+        "hint_sensitivity",
+        lambda steps, unit: Sensitivity.uniform(Norm.L2_SQUARED, steps**2, unit),
+    )
+
+
+def latents_not_clipped(patch):
+    patch.setattr(shard_models, "clip_to_ball", lambda rows, steps: rows.astype(np.int64))
+
+
+def heads_on_shared_records(patch):
+    """Every head sees every record, at the price of disjoint shards."""
+    patch.setattr(
+        head_models,
+        "shard_members",
+        lambda data, plan: [np.arange(len(data))[: plan.shard_cap]] * plan.count,
+    )
+
+
+def networks_on_shared_records(patch):
+    patch.setattr(
+        parameter_collection,
+        "shard_members",
+        lambda data, plan: [np.arange(len(data))[: plan.shard_cap]] * plan.count,
+    )
+
+
 MUTANTS = {
     counts_as_steps: makers.confusion_of_persons,
     clip_left_out: makers.linear_sum,
@@ -188,6 +231,10 @@ MUTANTS = {
     common_norm_forgotten: makers.gradients_together,
     shards_of_shared_records: makers.gradients_of_teachers,
     half_the_noise_needed: makers.clipped_losses,
+    radius_of_latents: makers.latents_of_heads,
+    latents_not_clipped: makers.latents_of_heads,
+    heads_on_shared_records: makers.entries_of_heads,
+    networks_on_shared_records: makers.latents_of_networks,
 }
 
 

@@ -10,7 +10,14 @@ from fractions import Fraction
 import numpy as np
 
 from privacy.conformance import Case, check_grid, check_law, check_price, check_rows
-from stillroom.gate import Mechanism, NoisyCounts, RandomisedResponse
+from stillroom.gate import (
+    ExponentialChoice,
+    Mechanism,
+    NoisyCounts,
+    PrivateSelection,
+    RandomisedResponse,
+)
+from stillroom.gate.events import ExponentialEvent, SelectionEvent
 from stillroom.gate.passage import Passage
 from stillroom.vocabulary import Norm, Sensitivity
 
@@ -64,12 +71,17 @@ class HalfNoise(Twin):
     """Draws half the noise it charges for."""
 
     def draw(self, entropy, value, allowance):
-        if isinstance(self.real, RandomisedResponse):
-            weaker = dataclasses.replace(self.real, keep=(1 + self.real.keep) / 2)
-        else:
-            noise = "scale" if hasattr(self.real, "scale") else "sigma"
-            weaker = dataclasses.replace(self.real, **{noise: getattr(self.real, noise) / 2})
-        return weaker.draw(entropy, value, allowance)
+        return self._weaker(self.real).draw(entropy, value, allowance)
+
+    def _weaker(self, real):
+        if isinstance(real, PrivateSelection):
+            return dataclasses.replace(real, base=self._weaker(real.base))
+        if isinstance(real, RandomisedResponse):
+            return dataclasses.replace(real, keep=(1 + real.keep) / 2)
+        if isinstance(real, ExponentialChoice):
+            return dataclasses.replace(real, steepness=2 * real.steepness)
+        noise = "scale" if hasattr(real, "scale") else "sigma"
+        return dataclasses.replace(real, **{noise: getattr(real, noise) / 2})
 
 
 class HalvedSensitivity(Twin):
@@ -82,6 +94,11 @@ class HalvedSensitivity(Twin):
         if hasattr(event, "keep"):
             # A nominal answer has no half move: the same lie is a smaller truth probability.
             return dataclasses.replace(event, keep=(event.keep + Fraction(1, event.classes)) / 2)
+        if isinstance(event, ExponentialEvent):
+            return dataclasses.replace(event, epsilon=event.epsilon / 2)
+        if isinstance(event, SelectionEvent):
+            cheaper = tuple((self._cheaper(part), n) for part, n in event.base)
+            return dataclasses.replace(event, base=cheaper)
         proven = event.sensitivity
         squared = proven.norm in (Norm.L2_SQUARED, Norm.CONTRIBUTION_SQUARED)
         bounds = {pair: bound / (4 if squared else 2) for pair, bound in proven.bounds.items()}

@@ -4,8 +4,10 @@ from stillroom.gate.gate import Gate
 from stillroom.gate.ledger import Head, Ledger, Purpose
 from stillroom.gate.mechanisms import mechanism_from_json
 from stillroom.gate.mechanisms.base import Mechanism, check_count
+from stillroom.gate.mechanisms.exponential_choice import ExponentialChoice
 from stillroom.gate.mechanisms.gaussian_answers import GaussianAnswers
 from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
+from stillroom.gate.mechanisms.selection import PrivateSelection
 from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
 from stillroom.gate.mechanisms.unprotected import Unprotected
 from stillroom.gate.mechanisms.votes import UNANSWERED, ConfidentVotes, NoisyArgmax, NoisyVotes
@@ -16,6 +18,7 @@ __all__ = [
     "UNANSWERED",
     "Budget",
     "ConfidentVotes",
+    "ExponentialChoice",
     "Gate",
     "GaussianAnswers",
     "GaussianSum",
@@ -27,6 +30,7 @@ __all__ = [
     "NoisyCounts",
     "NoisyVotes",
     "Passage",
+    "PrivateSelection",
     "Purpose",
     "RandomisedResponse",
     "Unprotected",

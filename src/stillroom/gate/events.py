@@ -27,6 +27,9 @@ ROUNDING_VARIANCE = 4
 
 _COUNTED = (Norm.UNIT_STEPS, Norm.CHOICES)
 
+GEOMETRIC, LOGARITHMIC = "geometric", "logarithmic"
+"""How the number of tries of a selection is spread (Papernot, Steinke 2022)."""
+
 
 @dataclass(frozen=True)
 class Event:
@@ -79,12 +82,12 @@ class Event:
         return renyi.INFINITE
 
     def compose(self, composer: Composer, pair: Pair, count: int) -> None:
-        """Add the loss distributions of `count` such events; their curve is finite."""
-        raise UnsupportedEvent(
-            f"the event {self.kind!r} has no loss distribution",
-            why="without one there is no price but infinity",
-            remedy="price it by its Renyi curve",
-        )
+        """Add the loss distributions of `count` such events; their curve is finite.
+
+        Raises:
+            Unaffordable: there is no single pair of laws that is worst; the Renyi curve has to do.
+        """
+        composer.refuse()
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,62 @@ class RandomisedResponseEvent(Event):
 
 
 @dataclass(frozen=True)
+class ExponentialEvent(Event):
+    """One candidate of a public list, chosen by the exponential mechanism.
+
+    Each entry of the value that changes to any other moves the log-ratios of the candidates within
+    a range of `epsilon`; the sensitivity says how many change.
+    """
+
+    kind = "exponential-choice"
+    norms = (Norm.CHOICES,)
+    epsilon: Fraction
+    sensitivity: Sensitivity
+
+    def curve(self, pair: Pair) -> renyi.Curve:
+        changed = self.bounds.get(pair)
+        return renyi.INFINITE if changed is None else renyi.bounded_range(self.epsilon * changed)
+
+
+@dataclass(frozen=True)
+class SelectionEvent(Event):
+    """The best of a secret number of runs of the same events, by a public score."""
+
+    kind = "private-selection"
+    stop: Fraction
+    tries: str
+    base: tuple[tuple[Event, int], ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stop >= 1 or self.tries not in (GEOMETRIC, LOGARITHMIC) or not self.base:
+            raise ValueError("there is no such number of tries, or nothing to select from")
+
+    @property
+    def bounds(self) -> Mapping[Pair, Fraction]:
+        """Those of the first event, for the pairs that all of them bound."""
+        first, *others = (event.bounds for event, _ in self.base)
+        return {p: bound for p, bound in first.items() if all(p in other for other in others)}
+
+    @property
+    def noise_samples(self) -> int:
+        """In the mean: what tables add to delta is an expectation over the tries as well."""
+        once = sum(event.noise_samples * count for event, count in self.base)
+        return math.ceil(self._mean) * once
+
+    @property
+    def _mean(self) -> float:
+        return renyi.mean_runs(self.stop, logarithmic=self.tries == LOGARITHMIC)
+
+    def curve(self, pair: Pair) -> renyi.Curve:
+        base = renyi.total([renyi.times(event.curve(pair), count) for event, count in self.base])
+        return renyi.best_of(base, self.stop, logarithmic=self.tries == LOGARITHMIC)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "base": lines_to_json(self.base)}
+
+
+@dataclass(frozen=True)
 class NonPrivateEvent(Event):
     """Something left without protection; every epsilon that includes it is infinite."""
 
@@ -267,8 +326,13 @@ def _field(name: str, body: Mapping[str, Any]) -> Any:
         return Sensitivity(Norm(body["norm"]), bounds)
     if name in ("coordinates", "classes"):
         return whole(body[name])
-    if name == "reason":
+    if name in ("reason", "tries"):
         return str(body[name])
+    if name == "base":
+        # Looked at before it is followed: a stranger's file could nest them without end.
+        if any(part["kind"] == SelectionEvent.kind for part in body[name]):
+            raise ValueError("a selection among selections is not priced")
+        return tuple(lines_from_json(body[name]))
     return exact(body[name])
 
 

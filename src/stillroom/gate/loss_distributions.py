@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from dp_accounting import NeighboringRelation
-from dp_accounting.pld import common
+from dp_accounting.pld import common, pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 
 from stillroom.gate.rounding import root_down, up
 from stillroom.vocabulary import Relation
@@ -60,7 +62,7 @@ class Composed:
 
 
 class Unaffordable(Exception):
-    """The distribution would take more time or memory than a price is worth."""
+    """There is no distribution, or it would take more time or memory than a price is worth."""
 
 
 class Composer:
@@ -139,11 +141,36 @@ class Composer:
             law = (noise, classes)
             self._add(pld.from_randomized_response, *law, count=count, neighboring_relation=native)
 
+    def refuse(self) -> None:
+        """For an event of which only Renyi losses are known."""
+        raise Unaffordable
+
     def composed(self) -> Composed:
         """Everything so far, composed."""
         if self._folded_gaussian:
-            self._add(pld.from_gaussian_mechanism, root_down(1 / self._folded_gaussian), count=1)
+            self._add(gaussian_part, root_down(1 / self._folded_gaussian), count=1)
         whole = pld.identity(value_discretization_interval=self._interval)
         for part in self._parts:
             whole = whole.compose(part)
         return Composed(whole, (self._transforms + len(self._parts)) * FOURIER_ERROR)
+
+
+def gaussian_part(
+    noise_multiplier: float, *, value_discretization_interval: float
+) -> pld.PrivacyLossDistribution:
+    """What `pld.from_gaussian_mechanism` gives without sampling, bit for bit.
+
+    It inverts the loss of all points of its grid in one go, where the library asks for one after
+    the other: a few milliseconds in place of a second for each noise that a search tries.
+    """
+    loss, step = GaussianPrivacyLoss(noise_multiplier), value_discretization_interval
+    bounds = loss.connect_dots_bounds()
+    lowest = math.floor(bounds.epsilon_lower / step)
+    highest = math.ceil(bounds.epsilon_upper / step)
+    losses = np.arange(lowest, highest + 1) * step
+    at = loss.inverse_privacy_loss(losses)
+    deltas = loss.mu_upper_cdf(at) - np.exp(losses + loss.mu_lower_log_cdf(at))
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+        step, lowest, highest, np.clip(deltas, 0, 1)
+    )
+    return pld.PrivacyLossDistribution(pmf)

@@ -16,6 +16,7 @@ from stillroom.gate.ledger.chain import canonical
 from stillroom.gate.ledger.draws import Stored
 from stillroom.gate.ledger.ledger import Ledger
 from stillroom.gate.mechanisms.base import Mechanism
+from stillroom.gate.mechanisms.selection import Judge, PrivateSelection
 from stillroom.gate.sampling import coins
 from stillroom.vocabulary import Bounded, Integers, Receipt, Sanitised, SecretSample
 
@@ -89,13 +90,17 @@ class Passage:
         key = self._key(question)
         return (bool(self._waiting) and self._waiting[0].key == key) or self._known(key) is not None
 
-    def answer(self, question: bytes, ask: Callable[[], Bounded]) -> Sanitised[Integers]:
+    def answer(
+        self, question: bytes, ask: Callable[[], Bounded], judge: Judge | None = None
+    ) -> Sanitised[Integers]:
         """The answer to a public question: the old one, free, or a new one, drawn and kept (L7).
 
         Args:
             question: all that the answer depends on beside the records and the recipe, as bytes.
             ask: computes the bounded value; not called where the answer is known. For a sampled
                 mechanism it draws its sample with `poisson`.
+            judge: scores the answers that a selection is made from, by public things alone; what
+                it depends on is part of the question.
 
         Raises:
             BadInput: the run asks something else than it did before at this point.
@@ -120,7 +125,7 @@ class Passage:
                 remedy="go on with the same recipe and version on the same machine, or begin a new "
                 "run",
             )
-        return self._release(ask(), key=key)
+        return self._release(ask(), key, judge)
 
     def _key(self, question: bytes) -> str:
         """What an answer is kept under: the hash of its question, and of who asked what (L7)."""
@@ -171,14 +176,18 @@ class Passage:
         wish = (self.mechanism, self.count)
         return self._ledger.begin_draw(self.block, self._place, wish, count)
 
-    def _release(self, bounded: Bounded, key: str) -> Sanitised[Integers]:
-        value = self._checked(bounded)
+    def _release(
+        self, bounded: Bounded, key: str, judge: Judge | None = None
+    ) -> Sanitised[Integers]:
+        value, mechanism = self._checked(bounded), self.mechanism
         if self._pending is not None:
             _, draw = self._pending
             self._pending, allowance = None, 1
         else:
             draw, allowance = self._begin(len(value))
-        answers = self.mechanism.draw(self._entropy, value, allowance)
+        if isinstance(mechanism, PrivateSelection) and judge is not None:
+            mechanism = mechanism.judged_by(judge)
+        answers = mechanism.draw(self._entropy, value, allowance)
         if answers.dtype != np.int64:
             raise NumericalDoubt(
                 f"{self.mechanism.name} drew {answers.dtype} answers instead of integers",

@@ -86,6 +86,56 @@ def pure(epsilon: float) -> Curve:
     return _swapped(truth, truth - epsilon, 0.0)
 
 
+def bounded_range(epsilon: Fraction) -> Curve:
+    """A mechanism whose log-ratios lie in a range of length epsilon, such as the exponential one.
+
+    Order a loses at most a epsilon^2 / 8 (Cesar, Rogers 2021, Lemma 3.4), and no more than any
+    epsilon-DP mechanism.
+    """
+    return tuple(
+        min(up(order * epsilon * epsilon / 8), loss)
+        for order, loss in zip(ORDERS, pure(up(epsilon)), strict=True)
+    )
+
+
+def best_of(base: Sequence[float], stop: Fraction, *, logarithmic: bool) -> Curve:
+    """The best of K runs, where K is geometric (P(K = 1) is `stop`) or logarithmic.
+
+    Truncated negative binomial with gamma = stop and eta = 1 or 0 (Papernot, Steinke 2022, Theorem
+    2): order a loses loss(a) + (1 + eta) ((1 - 1/b) loss(b) + log(1/gamma) / b) + log E[K] /
+    (a - 1), for the best order b.
+    """
+    doubled = 1 if logarithmic else 2
+    log_inverse = -math.log(stop)
+    more = min(
+        (1 - 1 / order) * loss + log_inverse / order
+        for order, loss in zip(ORDERS, base, strict=True)
+    )
+    log_mean = math.log(mean_runs(stop, logarithmic=logarithmic))
+    return tuple(
+        _lifted(loss + doubled * more + log_mean / (order - 1))
+        for order, loss in zip(ORDERS, base, strict=True)
+    )
+
+
+def mean_runs(stop: Fraction, *, logarithmic: bool) -> float:
+    """E[K] of `best_of`, rounded up.
+
+    >>> mean_runs(Fraction(1, 10), logarithmic=False)
+    10.0
+    >>> round(mean_runs(Fraction(1, 10), logarithmic=True), 3)
+    3.909
+    """
+    if not logarithmic:
+        return up(1 / stop)
+    return _lifted(float(1 / stop - 1) / -math.log(stop))
+
+
+def _lifted(figure: float) -> float:
+    """Up by more than the few roundings that it was computed with."""
+    return figure * (1 + 1e-12)
+
+
 def _swapped(truth: float, lie: float, rest: float) -> Curve:
     """Two outcomes of log probability `truth` and `lie` swap; mass `rest` stays."""
     same = math.log(rest) if rest else -math.inf

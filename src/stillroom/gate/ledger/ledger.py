@@ -22,7 +22,7 @@ from stillroom.gate.ledger.newest import NewestCopy
 from stillroom.gate.ledger.promises import check_reason
 from stillroom.gate.ledger.register import Register
 from stillroom.gate.ledger.store import Store
-from stillroom.vocabulary import Budget, Integers, Pair, Sealed, Unit
+from stillroom.vocabulary import Budget, Identities, Integers, Pair, Sealed, Unit
 
 
 class Ledger(Books):
@@ -139,27 +139,42 @@ class Ledger(Books):
             WrongData: not one record was seen before, or one belongs to another ledger.
         """
         whose = members.whose((), ids, persons)
+        self._refuse_others(whose, self.promises.unit)
+        if self._known is not None:
+            self._known.enter(self.id, self.path, whose)
+        key = self.key()
+        prints = members.fingerprints(key, whose.ids, whose.persons)
+        with self._change():
+            # Also where none is new: the number of rows must not tell (K10).
+            seen = members.seen(self._store)
+            members.enter(self._store, key, [p for p in prints if p not in seen])
+
+    def refuse_others(self, *sealed: Sealed[Any], unit: Unit | str) -> None:
+        """Refuse records of another data set, or another model, and change nothing.
+
+        Args:
+            sealed: what the ledger shall answer for.
+            unit: what would be protected.
+
+        Raises:
+            WrongData: not one record was seen before.
+        """
+        self._refuse_others(members.whose(sealed), Unit(unit))
+
+    def _refuse_others(self, whose: Identities, unit: Unit) -> None:
         records = whose.ids
         # Without a single record on either side there is nothing to tell data sets apart by.
         known = not records or self.recognises(records) or not self._store.has_members()
         if not known or (not self.ids_from_content and whose.from_content):
             other = "not one of these records belongs to the ledger"
-            if self.promises.unit is Unit.ENTITY:
-                other = "the ledger belongs to another model: to other weights than these"
+            if unit is Unit.ENTITY:
+                other = "the ledger does not belong to this model: to other weights, or to records"
             raise WrongData(
                 other if not known else "ids are made from content here, and were given before",
                 where=str(self.path),
                 why="the budget of one data set must not pay for another",
                 remedy="open the ledger of this data set, or make one with Ledger.create",
             )
-        if self._known is not None:
-            self._known.enter(self.id, self.path, whose)
-        key = self.key()
-        prints = members.fingerprints(key, records, whose.persons)
-        with self._change():
-            # Also where none is new: the number of rows must not tell (K10).
-            seen = members.seen(self._store)
-            members.enter(self._store, key, [p for p in prints if p not in seen])
 
     # -- budgets ----------------------------------------------------------------------------
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from stillroom.errors import BadInput, UnsupportedEvent
 from stillroom.gate.mechanisms.base import Mechanism
+from stillroom.gate.mechanisms.exponential_choice import ExponentialChoice
 from stillroom.gate.mechanisms.gaussian_answers import GaussianAnswers
 from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
+from stillroom.gate.mechanisms.selection import PrivateSelection
 from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
 from stillroom.gate.mechanisms.unprotected import Unprotected
 from stillroom.gate.mechanisms.votes import ConfidentVotes, NoisyArgmax, NoisyVotes
@@ -17,12 +19,14 @@ _BY_NAME: dict[str, type[Mechanism]] = {
     kind.name: kind
     for kind in (
         ConfidentVotes,
+        ExponentialChoice,
         GaussianAnswers,
         GaussianSum,
         LaplaceCounts,
         NoisyArgmax,
         NoisyCounts,
         NoisyVotes,
+        PrivateSelection,
         RandomisedResponse,
         Unprotected,
     )
@@ -40,11 +44,21 @@ def mechanism_from_json(body: Mapping[str, Any]) -> Mechanism:
     """
     try:
         kind = _BY_NAME[body["mechanism"]]
-        given = {part.name: body[part.name] for part in fields(kind)}
-        return kind(**{**given, "unit": Unit(given["unit"])})
+        return kind(**{part.name: _field(part.name, body) for part in fields(kind)})
     except (AttributeError, BadInput, LookupError, TypeError, ValueError):
         raise UnsupportedEvent(
             "a mechanism is unknown or incompletely described",
             why="what it drew cannot be compared with what was charged",
             remedy="read it with the version of stillroom that wrote it, or a newer one",
         ) from None
+
+
+def _field(name: str, body: Mapping[str, Any]) -> Any:
+    if name == "unit":
+        return Unit(body[name])
+    if name == "base":
+        # Looked at before it is followed: a stranger's file could nest them without end.
+        if body[name]["mechanism"] == PrivateSelection.name:
+            raise ValueError("a selection among selections has no price")
+        return mechanism_from_json(body[name])
+    return body[name]

@@ -75,7 +75,8 @@ class Mechanism(ABC):
         body: dict[str, Any] = {"mechanism": self.name}
         for part in fields(self):
             value = getattr(self, part.name)
-            body[part.name] = str(value) if isinstance(value, (Fraction, Unit)) else value
+            told = str(value) if isinstance(value, (Fraction, Unit)) else value
+            body[part.name] = list(told) if isinstance(told, tuple) else told
         return body
 
 
