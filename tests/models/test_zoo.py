@@ -10,6 +10,7 @@ from stillroom.data import digits
 from stillroom.errors import BadInput
 from stillroom.features.scattering import morlet_bank
 from stillroom.models import ZOO, AsPictures, build, check_fits, parameter_count
+from stillroom.parameters.sizes import SIZES
 from stillroom.randomness import normals
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
@@ -27,11 +28,16 @@ COUNTS = {
     "wavelet-70k": (70_834, 82_786),
     "resnet-small": (174_970, 175_258),
     "tanh-cnn": (26_010, 37_274),
+    "mnist-net": (1_199_882, 1_626_442),
+    "cifar-net": (889_834, 1_250_858),
+    "svhn-net": (223_994, 314_394),
 }
 
 
 OVER_BATCH = ("mobile-10k", "mobile-50k", "deep-10k", "wavelet-70k")
 """Students of public pictures alone: their norms are over the batch."""
+DROPPING = ("mnist-net", "cifar-net", "svhn-net")
+"""For publishers of parameters: their dropout draws in the order of the records."""
 
 
 def test_every_network_is_counted():
@@ -43,7 +49,7 @@ def test_sizes_and_scores(name):
     for shape, count in zip((GREY, COLOUR), COUNTS[name], strict=True):
         model = build(name, shape, 10, seed=0)
         assert parameter_count(model) == count
-        check_fits(model, shape, 10, private_training=name not in OVER_BATCH)
+        check_fits(model, shape, 10, private_training=name not in (*OVER_BATCH, *DROPPING))
         assert model(torch.zeros(3, *shape)).shape == (3, 10)
 
 
@@ -59,6 +65,20 @@ def test_norms_over_the_batch_are_refused_for_private_training(name):
         together, alone = (model.eval()(x)[:1], model(x[:1]))
         assert torch.allclose(together, alone, atol=1e-6)
         assert not torch.allclose(model.train()(x)[:1], alone, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", DROPPING)
+def test_dropout_is_refused_for_private_training(name):
+    with pytest.raises(BadInput, match="draw"):
+        check_fits(build(name, GREY, 10, seed=0), GREY, 10, private_training=True)
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("shape", [GREY, COLOUR, (1, 17, 30), (2, 13, 12)])
+@pytest.mark.parametrize("classes", [2, 10])
+def test_sizes_are_told_without_building(name, shape, classes):
+    told = SIZES[name](shape, classes)
+    assert told == parameter_count(build(name, shape, classes, seed=0))
 
 
 @pytest.mark.parametrize(

@@ -418,3 +418,12 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, size, options, engine):
     assert len(after) == total
     assert before.items() <= after.items()
     assert resumed.fingerprints() == trained(DIGITS, plan).fingerprints()
+
+
+def test_the_units_of_many_records_are_not_made_for_each_of_them(monkeypatch):
+    """Each look goes through all records: one per record would take hours on a large set."""
+    looks, real = [], Dataset.units.fget
+    monkeypatch.setattr(Dataset, "units", property(lambda data: looks.append(1) or real(data)))
+    Ensemble.train(FEW, None, PLANS["ridge"], engine=HERE)
+    Split.by_class(FEW, sensitive_classes=["6", "9"], key="a test", public="1/4", test="1/4")
+    assert 0 < len(looks) < 30

@@ -31,6 +31,7 @@ SHAPES = {
     "conv-large": (1, 4, 4),
     "conv-middle": (1, 4, 4),
     "tanh-cnn": (1, 14, 14),
+    **dict.fromkeys(("mnist-net", "cifar-net", "svhn-net"), (1, 12, 12)),
 }
 WIDE = ("conv-large", "conv-middle")
 
@@ -39,8 +40,10 @@ def shape_of(name):
     return SHAPES.get(name, (1, 8, 8))
 
 
-def over_batch(name):
-    return any(isinstance(m, nn.BatchNorm2d) for m in ZOO[name](shape_of(name), CLASSES).modules())
+def couples_records(name):
+    """Whether it has norms over the batch or draws of its own, which private training refuses."""
+    coupling = (nn.BatchNorm2d, nn.Dropout)
+    return any(isinstance(m, coupling) for m in ZOO[name](shape_of(name), CLASSES).modules())
 
 
 @cache
@@ -54,7 +57,7 @@ def kinked(name):
     return network, *at_kinks(network, shape_of(name), ROWS + 3)
 
 
-PRIVATE = [name for name in ZOO if not over_batch(name)]
+PRIVATE = [name for name in ZOO if not couples_records(name)]
 
 
 class Sums:

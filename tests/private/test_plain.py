@@ -19,15 +19,9 @@ from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Budget, Gate, GaussianAnswers, Ledger
 from stillroom.models.augmentation import Views
 from stillroom.models.supervised import SupervisedTraining
-from stillroom.private import plain
-from stillroom.private.plain import (
-    GRID,
-    PlainTeacher,
-    bounded_loss,
-    loss_steps,
-    train_in_the_clear,
-)
+from stillroom.private.plain import PlainTeacher, bounded_loss, loss_steps, train_in_the_clear
 from stillroom.private.quantise import clip_to_ball, squared_norms
+from stillroom.private.unprotected import GRID, LARGEST
 from stillroom.vocabulary import Pair, Relation, Sealed, Unit
 
 STEPS = 1 << 12
@@ -155,7 +149,7 @@ def test_a_teacher_gone_wrong_says_a_public_default(bad):
         assert squared_norm(answer.open_bounded()[0]) <= STEPS**2
         if not np.isfinite(bad):
             assert not answer.open_bounded().any()
-    assert np.abs(teacher.outputs(queries).open_bounded()).max() <= plain.LARGEST
+    assert np.abs(teacher.outputs(queries).open_bounded()).max() <= LARGEST
 
 
 def test_a_residual_in_bounds_is_student_minus_teacher():

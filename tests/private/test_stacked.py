@@ -15,6 +15,7 @@ from stillroom.features import pixels
 from stillroom.private import EnsemblePlan, stacked
 from stillroom.private.shard_training import pictures
 from stillroom.private.stacked import Asker, train_networks
+from stillroom.randomness import seeded_torch
 
 DIGITS = digits()
 ROWS, LABELS = pixels(DIGITS.x), DIGITS.y
@@ -91,7 +92,7 @@ def test_threads_do_not_matter_and_are_left_as_they_were(plan):
 
 
 def with_dropout(spec, shape, classes, *, seed):
-    with stacked.seeded_torch(seed, "a test"):
+    with seeded_torch(seed, "a test"):
         return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(int(np.prod(shape)), classes))
 
 

@@ -195,14 +195,15 @@ class Split:
             )
         named = [number_of[name] for name in sensitive_classes]
         rows = np.flatnonzero(np.isin(dataset.y, named))
-        withheld = frozenset(dataset.units[row] for row in rows)
+        units = dataset.units  # made anew by each look
+        withheld = frozenset(units[row] for row in rows)
         free, measured = _shares(public, test)
-        places = _places(SPLIT, key, dataset.units)
+        places = _places(SPLIT, key, units)
         tested = np.array([place < measured * WHOLE for place in places])
         shown = np.array(
             [
                 place < (measured + free) * WHOLE and unit not in withheld
-                for place, unit in zip(places, dataset.units, strict=True)
+                for place, unit in zip(places, units, strict=True)
             ]
         )
         chosen = (shown & ~tested, ~shown & ~tested, tested)

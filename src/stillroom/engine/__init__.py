@@ -21,11 +21,11 @@ from typing import Any
 import numpy.typing as npt
 
 from stillroom.engine.clusters import deaths
-from stillroom.engine.results import Result, Store, checked
+from stillroom.engine.results import Keeper, Result, Store, checked
 from stillroom.engine.workers import Engine, one_thread, stream
 from stillroom.errors import BadInput, StillroomError
 
-__all__ = ["CORES", "Engine", "Result", "Task", "WorkItem", "run_all"]
+__all__ = ["CORES", "Engine", "Keeper", "Result", "Task", "WorkItem", "run_all"]
 
 Task = Callable[[Any], Mapping[str, npt.NDArray[Any]]]
 
@@ -54,6 +54,7 @@ def run_all(
     engine: Engine = CORES,
     folder: Path | None = None,
     key: str = "",
+    keeper: Keeper | None = None,
     on_done: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Result]:
     """Run the task on every unit; the results come in the order of the units.
@@ -64,6 +65,7 @@ def run_all(
         engine: where to run.
         folder: keeps each result as soon as it is there; what it holds is not run again.
         key: a digest of everything the results depend on; needed with a folder.
+        keeper: keeps results in another way than a folder does.
         on_done: told how many units are done, and of how many: at the start, then after each.
 
     Raises:
@@ -76,7 +78,7 @@ def run_all(
     [{'area': array(9)}]
     """
     _refuse_bad_names(units)
-    store = None if folder is None else Store(folder, key)
+    store = keeper if folder is None else Store(folder, key)
     results: dict[int, Result] = {}
     for position, unit in enumerate(units):
         found = None if store is None else store.load(unit.name)
@@ -91,9 +93,8 @@ def run_all(
         try:
             with closing(stream(engine, workers, _run_one, missing)) as finished:
                 for position, result in finished:
-                    if store is not None:
-                        store.save(units[position].name, result)
-                    results[position] = result
+                    name = units[position].name
+                    results[position] = result if store is None else store.save(name, result)
                     on_done(len(results), len(units))
         except deaths(engine.kind) as death:
             if restart == RESTARTS:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,16 @@ def _holds_numbers(array: object) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind in "biuf" and array.itemsize <= 8
 
 
+class Keeper(Protocol):
+    """Keeps what is finished, and gives it back."""
+
+    def load(self, name: str) -> Result | None:
+        """What is kept of a unit; None if there is nothing, or it is damaged."""
+
+    def save(self, name: str, arrays: Result) -> Result:
+        """Keep a unit's result, on disk when this ends; gives what need not be read again."""
+
+
 class Store:
     """Finished units in a folder, for one plan only."""
 
@@ -70,12 +80,14 @@ class Store:
         if not plan.exists():
             write_whole(plan, json.dumps({"key": key}).encode())
 
-    def save(self, name: str, arrays: Result) -> None:
+    def save(self, name: str, arrays: Result) -> Result:
+        """Keep a unit's result in a file of its own."""
         from safetensors.numpy import save
 
         path = self._folder / f"{name}.safetensors"
         write_whole(path, save(arrays, self._marks(name, arrays)))
         sweep(path)
+        return arrays
 
     def load(self, name: str) -> Result | None:
         """The unit's result; None if there is none, or a damaged one."""

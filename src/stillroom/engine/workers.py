@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal, get_args
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stillroom.engine import clusters
 from stillroom.engine.clusters import ENVIRONMENT, environment
 from stillroom.errors import BadInput, located
 from stillroom.extras import needed
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Kind = Literal["serial", "loky", "ray", "dask"]
 
@@ -67,11 +70,9 @@ class Engine:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Sums in one order: how many threads share a sum decides its last bits."""
-    from threadpoolctl import threadpool_limits
-
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch is not None else 1
-    with threadpool_limits(limits=1):
+    with _thread_pools(len(sys.modules)).limit(limits=1):
         if torch is not None:
             torch.set_num_threads(1)
         try:
@@ -79,6 +80,17 @@ def one_thread() -> Iterator[None]:
         finally:
             if torch is not None:
                 torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(modules: int) -> ThreadpoolController:
+    """The thread pools of all libraries; looked for again only once more modules are loaded.
+
+    To look for them takes longer than many a sum does.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def stream(

@@ -57,3 +57,19 @@ def unflatten(network: nn.Module, flat: Flat) -> None:
         for weight in weights:
             weight.copy_(values[start : start + weight.numel()].view_as(weight))
             start += weight.numel()
+
+
+def layers_of(network: nn.Module) -> list[slice]:
+    """Where each layer's trainable weights stand in the flat vector, biases with their weights.
+
+    >>> layers_of(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)))
+    [slice(0, 9, None), slice(9, 13, None)]
+    """
+    places: dict[str, slice] = {}
+    end = 0
+    for name, weight in network.named_parameters():
+        if weight.requires_grad:
+            layer, end = name.rpartition(".")[0], end + weight.numel()
+            start = places[layer].start if layer in places else end - weight.numel()
+            places[layer] = slice(start, end)
+    return list(places.values())

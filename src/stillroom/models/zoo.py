@@ -2,7 +2,8 @@
 
 Each is a sequence of named blocks, so that a hidden layer is a number: `network[: i + 1]` is the
 network up to and with block i. Norms work within one record (GroupNorm), never over a batch; but
-for the mobile, deep and wavelet ones, which are for students of public pictures alone.
+for the mobile, deep and wavelet ones, which are for students of public pictures alone. The three
+after the Keras examples have dropout, and are for the publishers of parameters.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from functools import partial
 import torch
 from torch import nn
 
-from stillroom.errors import BadInput
 from stillroom.features.scattering import ORIENTATIONS, morlet_bank
+from stillroom.models.keras_examples import cifar_net, mnist_net, refuse_small, svhn_net
 
 Shape = tuple[int, ...]
 
@@ -52,7 +53,7 @@ def conv(widths: tuple[int, int, int, int, int], shape: Shape, classes: int) -> 
     the demonstration's layers: its hint layer is the teacher's 4th, its guided layer the
     student's 7th.
     """
-    _refuse_small(shape, 4)
+    refuse_small(shape, 4)
     first, second, third, fourth, fifth = widths
     channels = shape[0]
     return _sequence(
@@ -80,7 +81,7 @@ def student(
     A norm over the batch mixes records, so DP-SGD refuses it. A student of public pictures may
     have it, and pays nothing for it later: it is folded into the convolution before it runs.
     """
-    _refuse_small(shape, 8)
+    refuse_small(shape, 8)
     channels, height, width = shape
     first, second, third = widths
     block = _batch_normed_convolution if over_batch else _pooled_convolution
@@ -95,7 +96,7 @@ def student(
 
 def deep_student(shape: Shape, classes: int) -> nn.Sequential:
     """Five thin convolutions with a norm over the batch, pooled three times, and a linear layer."""
-    _refuse_small(shape, 8)
+    refuse_small(shape, 8)
     channels, height, width = shape
     block = _batch_normed_convolution
     return _sequence(
@@ -116,7 +117,7 @@ def wavelet_student(shape: Shape, classes: int) -> nn.Sequential:
     norm within the record, one orientation at a time. All weights are learnt. A student of public
     pictures alone: its later norms are over the batch.
     """
-    _refuse_small(shape, 4)
+    refuse_small(shape, 4)
     channels, height, width = shape
     first = nn.Conv2d(channels, 3 * ORIENTATIONS, 7, padding=3, bias=False)
     with torch.no_grad():
@@ -142,7 +143,7 @@ def wavelet_student(shape: Shape, classes: int) -> nn.Sequential:
 
 def resnet_small(shape: Shape, classes: int) -> nn.Sequential:
     """Three stages of two residual blocks, 16, 32 and 64 wide, with GroupNorm and ReLU."""
-    _refuse_small(shape, 4)
+    refuse_small(shape, 4)
     return _sequence(
         stem=nn.Sequential(
             nn.Conv2d(shape[0], 16, 3, padding=1, bias=False), nn.GroupNorm(8, 16), nn.ReLU()
@@ -160,7 +161,7 @@ def resnet_small(shape: Shape, classes: int) -> nn.Sequential:
 
 def tanh_cnn(shape: Shape, classes: int) -> nn.Sequential:
     """Two wide-stepped convolutions with tanh, whose bounded activations suit DP-SGD."""
-    _refuse_small(shape, 14)
+    refuse_small(shape, 14)
     channels, height, width = shape
     cells = math.prod(((side // 2 - 1) - 4) // 2 for side in (height, width))
     return _sequence(
@@ -233,16 +234,6 @@ def _length(filters: torch.Tensor) -> torch.Tensor:
     return lengths[:, None, None, None]
 
 
-def _refuse_small(shape: Shape, least: int) -> None:
-    if len(shape) != 3 or min(shape[1:]) < least:
-        raise BadInput(
-            f"this network needs pictures of at least {least}x{least}, got {tuple(shape)}",
-            where="model",
-            why="smaller ones vanish in its pools",
-            remedy="use the model mlp or linear, or larger pictures",
-        )
-
-
 ZOO: Mapping[str, Callable[[Shape, int], nn.Module]] = {
     "linear": linear,
     "mlp": mlp,
@@ -257,5 +248,8 @@ ZOO: Mapping[str, Callable[[Shape, int], nn.Module]] = {
     "wavelet-70k": wavelet_student,
     "resnet-small": resnet_small,
     "tanh-cnn": tanh_cnn,
+    "mnist-net": mnist_net,
+    "cifar-net": cifar_net,
+    "svhn-net": svhn_net,
 }
 """The networks a recipe can name: each is given (channels, height, width) and how many classes."""

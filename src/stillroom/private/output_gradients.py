@@ -30,10 +30,10 @@ from stillroom.private.plain import (
     PlainTeacher,
     joined,
     train_for_the_owner,
-    unprotected,
 )
 from stillroom.private.quantise import check_ball, clip_to_ball
 from stillroom.private.sealed import Records, opened
+from stillroom.private.unprotected import unprotected
 from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
 
 FINE_GRID = 1 << 28

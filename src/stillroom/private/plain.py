@@ -29,13 +29,9 @@ from stillroom.errors import BadInput, check_ranges
 from stillroom.models.supervised import SupervisedTraining, train_all
 from stillroom.private.quantise import check_ball, clip_to_ball, softmax
 from stillroom.private.sealed import Records, opened
+from stillroom.private.unprotected import unprotected
 from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
 
-GRID = 1 << 16
-"""Units of 1 in what leaves unprotected."""
-LARGEST = 1 << 40
-"""No unprotected answer is larger, in units."""
-UNPROTECTED = Sensitivity(Norm.L2_SQUARED, {})
 CHUNK = 512
 
 Doubles = npt.NDArray[np.float64]
@@ -239,13 +235,6 @@ def loss_steps(loss: float, bound: float, steps: int) -> int:
     if math.isnan(share):
         return 0
     return int(min(max(share, 0.0), 1.0) * steps)
-
-
-def unprotected(answers: Doubles, grid: int = GRID) -> Bounded:
-    """Numbers as one row, in units of 1/grid, that leave as they are."""
-    with np.errstate(all="ignore"):
-        units = np.clip(np.rint(answers.ravel() * grid), -LARGEST, LARGEST)
-    return Bounded(np.nan_to_num(units, nan=0.0).astype(np.int64)[None], UNPROTECTED)
 
 
 def _reshaped(said: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,15 @@ from stillroom.private.ridge import train_ridge
 from stillroom.vocabulary import Integers
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class Digest(Protocol):
+    """A hash that is not finished."""
+
+    def update(self, content: bytes, /) -> None:
+        """Add some bytes."""
+
+
 Rows = Callable[[npt.NDArray[Any]], Floats]
 """Features of records: a fixed or public function."""
 
@@ -119,9 +128,14 @@ def run_key(plan: EnsemblePlan, data: Dataset, probe: Floats, start: Arrays | No
     for name, array in sorted({"probe": probe, **(start or {})}.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
         digest.update(array.tobytes())
-    digest.update(json.dumps([data.classes, data.shape, str(data.x.dtype)]).encode())
-    order = sorted(range(len(data)), key=data.ids.__getitem__)
-    for position in order:
-        digest.update(json.dumps([data.ids[position], data.units[position]]).encode())
-        digest.update(data.x[position].tobytes() + data.y[position].tobytes())
+    digest_records(digest, data)
     return digest.hexdigest()
+
+
+def digest_records(digest: Digest, data: Dataset) -> None:
+    """Add all that a training could depend on of some records, in the order of their ids."""
+    digest.update(json.dumps([data.classes, data.shape, str(data.x.dtype)]).encode())
+    units = data.units  # made anew by each look
+    for position in sorted(range(len(data)), key=data.ids.__getitem__):
+        digest.update(json.dumps([data.ids[position], units[position]]).encode())
+        digest.update(data.x[position].tobytes() + data.y[position].tobytes())

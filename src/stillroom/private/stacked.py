@@ -19,8 +19,8 @@ from torch.func import functional_call, grad, vmap
 from stillroom.engine.workers import one_thread
 from stillroom.errors import BadInput
 from stillroom.models.build import build
-from stillroom.models.flat_weights import trainable
-from stillroom.randomness import integers, order, seeded_torch
+from stillroom.models.place_training import order_of_places, train_over_places
+from stillroom.randomness import integers
 from stillroom.vocabulary import Integers
 
 if TYPE_CHECKING:
@@ -63,7 +63,16 @@ def train_networks(
     with one_thread():
         if plan.one_by_one:
             for offset, module in enumerate(modules):
-                _train_alone(plan, module, features[offset], labels[offset], first + offset)
+                train_over_places(
+                    module,
+                    torch.from_numpy(features[offset]),
+                    torch.from_numpy(np.array(labels[offset])),
+                    *(plan.training_seed, "teacher", first + offset),
+                    places=plan.shard_cap,
+                    epochs=plan.epochs,
+                    batch=plan.batch,
+                    learning_rate=plan.learning_rate,
+                )
             states = [dict(module.state_dict()) for module in modules]
             trained = {name: torch.stack([s[name] for s in states]) for name in states[0]}
         else:
@@ -167,27 +176,6 @@ def _train_stack(
     return weights
 
 
-def _train_alone(
-    plan: EnsemblePlan, module: nn.Module, features: Rows, labels: Integers, teacher: int
-) -> None:
-    """One network on its own shard, in as many steps as any other."""
-    inputs = torch.from_numpy(features)
-    wanted = torch.from_numpy(np.array(labels))
-    weights = trainable(module)
-    optimiser = torch.optim.Adam(weights, lr=plan.learning_rate)
-    module.train()
-    with seeded_torch(plan.training_seed, "teacher", teacher, "training"):
-        for epoch in range(plan.epochs):
-            for places in torch.split(_places(plan, teacher, epoch), plan.batch):
-                chosen = places[places < len(inputs)]
-                for weight in weights:
-                    weight.grad = torch.zeros_like(weight)
-                if len(chosen):
-                    loss = nn.functional.cross_entropy(module(inputs[chosen]), wanted[chosen])
-                    torch.autograd.backward(loss)
-                optimiser.step()
-
-
 def _fresh(
     plan: EnsemblePlan,
     shape: tuple[int, ...],
@@ -215,5 +203,5 @@ def _fresh(
 
 def _places(plan: EnsemblePlan, teacher: int, epoch: int) -> torch.Tensor:
     """The places of a shard in the order of an epoch, whether a record is there or not."""
-    words = plan.training_seed, "teacher", teacher, "order", epoch
-    return torch.from_numpy(order(*words, size=plan.shard_cap))
+    words = plan.training_seed, "teacher", teacher
+    return order_of_places(*words, epoch=epoch, places=plan.shard_cap)
