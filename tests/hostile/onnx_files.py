@@ -122,6 +122,18 @@ def _grown(operator: str, sizes: list[int]) -> Any:
     return model(nodes, [WEIGHTS, one, _tensor("sizes", sizes, np.int64)])
 
 
+def _placed(operator: str, *inputs: str, tensors: list[Any]) -> Any:
+    """Weights that an operator puts where they are not; the scores depend on them."""
+    node = helper.make_node(operator, ["w", *inputs], ["placed"])
+    scores = helper.make_node("MatMul", ["x", "placed"], ["logits"])
+    return model([node, scores, SCORES[1]], [WEIGHTS, *tensors])
+
+
+def _far(place: int) -> list[Any]:
+    places = np.full((FEATURES, CLASSES), place)
+    return [_tensor("places", places, np.int64), _tensor("ones", np.ones((FEATURES, CLASSES)))]
+
+
 def _function() -> Any:
     made = model([helper.make_node("Mine", ["x"], ["y"], domain="com.evil"), *SCORES], kinds=2)
     made.functions.append(
@@ -200,6 +212,21 @@ CASES = [
     Case("expanded to 2 GB", predicted(_grown("Expand", [2, 250_000_000])), 4, "ONNX Runtime"),
     Case("tiled to 2 GB", predicted(_grown("Tile", [2, 250_000_000])), 4, "ONNX Runtime"),
     Case("expanded to less than nothing", predicted(_grown("Expand", [-5, 3])), 4),
+    *(
+        Case(
+            f"scattered to {place}",
+            predicted(_placed("ScatterElements", "places", "ones", tensors=_far(place))),
+            4,
+            "ONNX Runtime",
+        )
+        for place in (FEATURES, -FEATURES - 1, 2**62, -(2**62))
+    ),
+    Case(
+        "added up along no axis",
+        predicted(_placed("CumSum", "axis", tensors=[_tensor("axis", 7, np.int64)])),
+        4,
+        "ONNX Runtime",
+    ),
     Case("operators of the future", predicted(_opset(9999)), 4),
     Case("operators of no version", predicted(_opset(-1)), 4),
     Case("a file of the future", predicted(helper.make_model(model().graph, ir_version=9999)), 4),

@@ -74,6 +74,8 @@ auxiliary_epochs = 1
 rounds = 1
 self_epochs = 1
 distillation_epochs = 1
+[compression]
+kept = "1/3"
 """
 RECIPES = {
     "direct": _DATA.format(public="false", data="", training="", privacy=""),
@@ -268,6 +270,17 @@ def _with_recipe(bundle, old, new, **changes):
     refused(bundle, match=r"recipe\.toml")
     (bundle / "recipe.toml").write_text(honest)
     forge(bundle, before, None)
+
+
+def test_a_compact_file_that_the_recipe_does_not_ask_for_is_refused(made, tmp_path):
+    folder = Path(shutil.copytree(made("rona"), tmp_path / "bundle"))
+    document = certificate_of(folder)
+    picture = picture_of(document, (folder / "card.html").read_bytes(), folder)
+    recipe = folder / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace('[compression]\nkept = "1/3"\n', ""))
+    document["recipe"] = files.sha256(recipe.read_bytes())
+    forge(folder, document, picture)
+    refused(folder, match=r"recipe\.toml comes to: artefacts")
 
 
 def test_a_key_that_stands_there_twice_is_refused(bundle):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from quick_onnx import use_quick_exporter
+from release.making import linear, make
 from stillroom.features.basis import Basis
 from stillroom.models import AsPictures
 from stillroom.public.generators import build_generator
 from stillroom.public.mixture import Mixture
 from stillroom.randomness import normals, uniforms
+from stillroom.release import write_bundle
 from stillroom.release.generator import SketchGenerator
 from stillroom.release.torch_generator import NetworkGenerator
 
@@ -44,3 +48,17 @@ def network(shape=(6, 6), full_scale=16.0, conditional=True, classes=3, model="c
         seed=1,
     )
     return NetworkGenerator(generator, shape, full_scale, model)
+
+
+def bundles(tmp_path_factory, generators, **classifiers):
+    """A bundle per generator, by name, beside a linear classifier unless another one is given."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        use_quick_exporter(patch)
+        for name, generator in generators.items():
+            folder = tmp_path_factory.mktemp(name)
+            shape = (6, 6) if generator is None else generator.shape
+            model = classifiers.get(name) or linear("pixels", shape)
+            write_bundle(make(folder, model=model, generator=generator), folder / "bundle")
+            found[name] = folder / "bundle"
+    return found

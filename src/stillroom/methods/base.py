@@ -59,6 +59,7 @@ class Terms:
         observed: the names of what the statements rest on.
         samples: how many pictures of a sketch or a generator are shown.
         generator: what the certificate states of a generator that is released beside the model.
+        compact: whether the model's compact file is released beside it.
     """
 
     about: str
@@ -69,6 +70,7 @@ class Terms:
     observed: frozenset[str] = frozenset()
     samples: int = 0
     generator: Mapping[str, Any] | None = None
+    compact: bool = False
 
 
 @dataclass(frozen=True)

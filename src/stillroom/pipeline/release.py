@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +78,15 @@ def release(
         with ExitStack() as stack:
 
             def opened() -> Ledger:
-                return stack.enter_context(closing(_ledger(recipe, files, parts, state, budget)))
+                sealed = [p for p in (parts.sensitive, parts.test) if isinstance(p, Sealed)]
+                found = _ledger(recipe, files / recipe.ledger, parts, sealed, state)
+                ledger = stack.enter_context(closing(found))
+                # Before all else: a recipe for other data must not take its budgets away.
+                ledger.refuse_others(*sealed, unit=recipe.data.unit)
+                ledger.fix_unit(recipe.data.unit)
+                if budget is not None and not ledger.budgets():
+                    ledger.set_budget(budget, reason="set with the first release")
+                return ledger
 
             party = Party(PARTY, parts.sensitive, opened)
             finished = run(
@@ -226,26 +234,19 @@ def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dic
 
 
 def _ledger(
-    recipe: Recipe, folder: Path, parts: Parts, state: Run, budget: Budget | None
+    recipe: Recipe, path: Path, parts: Parts, sealed: Sequence[Sealed[Any]], state: Run
 ) -> Ledger:
-    path = folder / recipe.ledger
     if path.exists() or state.head is not None:
-        ledger = Ledger.open(path, head=state.head)
-    else:
-        sealed = [part for part in (parts.sensitive, parts.test) if isinstance(part, Sealed)]
-        try:
-            ledger = Ledger.create(
-                path,
-                *sealed,
-                purpose=recipe.purpose,
-                ids_from_content=parts.about.ids_from_content,
-                unit=recipe.data.unit,
-            )
-        except BadInput:
-            if not path.exists():
-                raise
-            ledger = Ledger.open(path)  # another run has made it meanwhile, and they share it
-    ledger.fix_unit(recipe.data.unit)
-    if budget is not None and not ledger.budgets():
-        ledger.set_budget(budget, reason="set with the first release")
-    return ledger
+        return Ledger.open(path, head=state.head)
+    try:
+        return Ledger.create(
+            path,
+            *sealed,
+            purpose=recipe.purpose,
+            ids_from_content=parts.about.ids_from_content,
+            unit=recipe.data.unit,
+        )
+    except BadInput:
+        if not path.exists():
+            raise
+        return Ledger.open(path)  # another run has made it meanwhile, and they share it

@@ -26,6 +26,8 @@ from stillroom.pipeline.run import terms_of
 from stillroom.recipe import Recipe
 from stillroom.release import data_set
 from stillroom.release.card import card_html
+from stillroom.release.compact import ABOUT
+from stillroom.release.compact_parts import COMPACT
 from stillroom.release.files import CARD, CERTIFICATE, RECIPE, number
 from stillroom.release.manifest import does_not
 from stillroom.release.parties import blocks_of
@@ -38,7 +40,7 @@ from stillroom.sources.base import PUBLIC_RECORDS
 
 LEAST_OF_ASKED = Fraction(1, 2)
 """Noise is found to a thousandth of its scale, so a release costs nearly what was asked for."""
-_SOUGHT = ("sigma", "threshold_sigma")
+_SOUGHT = ("sigma", "threshold_sigma", "steepness")
 """What the recipe does not fix by itself: noise that was sought for its epsilon."""
 
 
@@ -148,11 +150,15 @@ def _artefacts(terms: Terms, stated: Sequence[Mapping[str, Any]]) -> list[dict[s
     by_name = {artefact["name"]: artefact for artefact in stated}
     model = {**by_name.get("model", {}), "name": "model", "kind": "classifier"}
     model["about"] = terms.about
-    if terms.generator is None:
-        return [model]
-    same = {name: model.get(name) for name in ("shape", "classes")}
-    own = {**by_name.get("generator", {}), "name": "generator", "kind": "generator", **same}
-    return [model, {**own, **terms.generator}]
+    found = [model]
+    if terms.generator is not None:
+        same = {name: model.get(name) for name in ("shape", "classes")}
+        own = {**by_name.get("generator", {}), "name": "generator", "kind": "generator", **same}
+        found.append({**own, **terms.generator})
+    if terms.compact:
+        own = {**by_name.get(COMPACT, {}), "name": COMPACT, "kind": "parameters"}
+        found.append({**own, "about": ABOUT, "make": COMPACT, "of": "model"})
+    return found
 
 
 def _expected_sections(
@@ -217,7 +223,16 @@ def _other_draws(
 
 
 def _without(mechanism: Mechanism, *left_out: str) -> dict[str, Any]:
-    return {name: v for name, v in mechanism.describe().items() if name not in left_out}
+    """The description of a mechanism, and of one that it runs, without some fields."""
+
+    def told(body: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: told(value) if isinstance(value, dict) else value
+            for name, value in body.items()
+            if name not in left_out
+        }
+
+    return told(mechanism.describe())
 
 
 def _other_price(

@@ -60,7 +60,7 @@ class Recipe(Section):
             "source: a model in a file belongs to source plain; records are certified by source "
             "trained or ensemble, which need them": self.data.source == MODEL
             and self.source != "plain",
-            "data.unit: labels alone are protected by method dpdfd with published.direct": (
+            "data.unit: this method, or its recipe as it is, protects more than labels": (
                 self.data.unit == "label" and not self.only_labels
             ),
             "privacy.evaluation_records_per_person: only for unit person": (

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from stillroom.documents import json_object
+from stillroom.release.compact_parts import COMPACT, coded_parts
 from stillroom.release.files import ARTEFACT, sha256
 from stillroom.release.generator import NETWORK, SKETCH, check_sketch, states_of
-
-_LARGEST_HEADER = 1 << 24
-_SIZES = {
-    **{"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2},
-    **{"I16": 2, "U16": 2, "I8": 1, "U8": 1, "BOOL": 1},
-}
-"""Bytes of one number, by the name of its type."""
-_ARRAYS = {"F64": "<f8", "F32": "<f4", "I64": "<i8"}
-
+from stillroom.release.tensor_file import Tensor, arrays_in, header
 
 KINDS = ("classifier", "generator", "parameters")
 """What can be released."""
@@ -67,11 +54,13 @@ def _ends(said: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _artefact(name: str, contents: Mapping[str, bytes]) -> dict[str, Any]:
     content = contents[f"{name}{WEIGHTS}"]
-    said, tensors = _header(content)
+    said, tensors = header(content)
     about, parameters = said["about"], said["parameters"]
     if not isinstance(about, str) or type(parameters) is not int:
         raise ValueError("a safetensors file does not say what it is")
-    if not 0 < parameters <= sum(math.prod(tensor.shape) for tensor in tensors.values()):
+    compact = said["kind"] == "parameters" and said.get("make") == COMPACT
+    most = sum(tensor.numbers for tensor in tensors.values())
+    if parameters < 1 or (parameters > most and not compact):
         raise ValueError("a safetensors file does not have the parameters it says")
     files = [f"{name}{end}" for end in _ends(said)]
     return {
@@ -84,6 +73,7 @@ def _artefact(name: str, contents: Mapping[str, bytes]) -> dict[str, Any]:
         },
         **(_classifier(said) if said["kind"] == "classifier" else {}),
         **(_generator(said, content) if said["kind"] == "generator" else {}),
+        **(_compact(said, tensors, contents) if compact else {}),
     }
 
 
@@ -103,6 +93,18 @@ def _generator(said: Mapping[str, Any], content: bytes) -> dict[str, Any]:
     if states["make"] == SKETCH:
         check_sketch(states, arrays_in(content), shape, classes)
     return {"shape": list(shape), "classes": list(classes), **states}
+
+
+def _compact(
+    said: Mapping[str, Any], tensors: Mapping[str, Tensor], contents: Mapping[str, bytes]
+) -> dict[str, Any]:
+    """Whose weights it holds. Its parameters are those of that model that are not pruned."""
+    of, parts = str(said["of"]), coded_parts(said, tensors).values()
+    model, _ = header(contents[f"{of}{WEIGHTS}"])
+    pruned = sum(part.numbers - part.kept for part in parts)
+    if model["kind"] != "classifier" or said["parameters"] != model["parameters"] - pruned:
+        raise ValueError("a compact file is that of another model")
+    return {"make": COMPACT, "of": of}
 
 
 def shape_and_classes(said: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -135,54 +137,3 @@ def columns_of(said: Mapping[str, Any]) -> tuple[str, ...] | None:
     if not named or not all(isinstance(name, str) for name in columns):
         raise ValueError("the names of the columns are not one per feature")
     return tuple(columns)
-
-
-def arrays_in(content: bytes) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a safetensors file, by name; of the types that arrays are made of here.
-
-    Raises:
-        ValueError: it is damaged, or has other types.
-    """
-    _, tensors = _header(content)
-    if not all(tensor.dtype in _ARRAYS for tensor in tensors.values()):
-        raise ValueError("a tensor of a type that is not read here")
-    return {
-        name: np.frombuffer(content[tensor.start : tensor.end], _ARRAYS[tensor.dtype]).reshape(
-            tensor.shape
-        )
-        for name, tensor in tensors.items()
-    }
-
-
-@dataclass(frozen=True)
-class _Tensor:
-    """Where in a safetensors file a tensor stands, and what it is."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    start: int
-    end: int
-
-
-def _header(content: bytes) -> tuple[dict[str, Any], dict[str, _Tensor]]:
-    """The description in a safetensors file, and its tensors."""
-    size = int.from_bytes(content[:8], "little")
-    if not 2 <= size <= min(_LARGEST_HEADER, len(content) - 8):
-        raise ValueError("a safetensors file is damaged")
-    header = json_object(content[8 : 8 + size])
-    said = json_object(header.pop("__metadata__")["stillroom"].encode())
-    first = 8 + size
-    return said, {name: _tensor(one, first, len(content)) for name, one in header.items()}
-
-
-def _tensor(told: Mapping[str, Any], first: int, last: int) -> _Tensor:
-    """A tensor, which must have as many numbers as it has bytes for."""
-    start, end = told["data_offsets"]
-    sizes, dtype = told["shape"], told["dtype"]
-    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= last - first:
-        raise ValueError("a tensor lies outside its file")
-    if len(sizes) > 8 or not all(type(size) is int and 0 <= size < 2**31 for size in sizes):
-        raise ValueError("a tensor has no shape")
-    if math.prod(sizes) * _SIZES[dtype] != end - start:
-        raise ValueError("a tensor has another size than it says")
-    return _Tensor(dtype, tuple(sizes), first + start, first + end)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stillroom.release import formatting
 from stillroom.release.artefacts import main_file
+from stillroom.release.compact_parts import COMPACT
 from stillroom.release.files import number
 from stillroom.release.sections import SECTIONS, not_checked
 
@@ -51,6 +52,7 @@ def card_html(certificate: Mapping[str, Any], picture: bytes | None = None) -> s
         finite=math.isfinite(bound),
         sure=math.ceil(100 / (1 + math.exp(-bound))),
         artefacts=[(one, one["files"][main_file(one)]["size"]) for one in certificate["artefacts"]],
+        compact=_compact(certificate["artefacts"]),
         draws=any(one["kind"] == "generator" for one in certificate["artefacts"]),
         sized=" or ".join(main_file(one) for one in certificate["artefacts"]),
         parts=[part for part in parts if part[2] is not None],
@@ -59,6 +61,12 @@ def card_html(certificate: Mapping[str, Any], picture: bytes | None = None) -> s
         lost=sum(block["lost"] for party in parties for block in party["blocks"]),
         not_checked=not_checked(certificate),
     )
+
+
+def _compact(artefacts: Sequence[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
+    """Each compact file, and the artefact whose weights it has."""
+    by_name = {one["name"]: one for one in artefacts}
+    return [(one, by_name[one["of"]]) for one in artefacts if one.get("make") == COMPACT]
 
 
 def _protected(parties: Any) -> list[str]:

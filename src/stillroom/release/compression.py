@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from stillroom.release.compressed_model import CompressedModel
 from stillroom.release.model import ReleasedModel, fixed_records
 from stillroom.release.predict import session_of
+from stillroom.release.record import compact_artefact
 from stillroom.release.sections.compression import IMAGES, REPEATS, CompressionReport, Measured
 
 
@@ -35,7 +37,12 @@ def report(
     models = (teacher, student)
     files = [model.onnx(classes) for model in models]
     plain = [_Runner(file, model.shape) for file, model in zip(files, models, strict=True)]
-    small = [_int8(file, model.shape) for file, model in zip(files, models, strict=True)]
+    # Codes are not what weights of 8 bits are made of.
+    weights = [
+        model.plain_onnx(classes) if isinstance(model, CompressedModel) else file
+        for file, model in zip(files, models, strict=True)
+    ]
+    small = [_int8(file, model.shape) for file, model in zip(weights, models, strict=True)]
     for _ in range(REPEATS):
         for runner in [*plain, *(runner for _, runner, _ in small if runner is not None)]:
             runner.round()
@@ -48,10 +55,18 @@ def report(
             seconds=own.seconds,
             int8_seconds=None if runner is None else runner.seconds,
             int8_note=note,
+            **_compact(model),
         )
         for model, file, own, (size, runner, note) in zip(models, files, plain, small, strict=True)
     ]
     return CompressionReport(*measured)
+
+
+def _compact(model: ReleasedModel) -> dict[str, int]:
+    if not isinstance(model, CompressedModel):
+        return {}
+    (content,) = compact_artefact(model).files().values()
+    return {"kept": model.kept, "compact_size": len(content)}
 
 
 class _Runner:

@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from stillroom.errors import BadInput, StillroomError
 from stillroom.gate.ledger.chain import canonical
-from stillroom.release.artefacts import arrays_in, artefacts_in, main_file
+from stillroom.release.artefacts import artefacts_in, main_file
 from stillroom.release.files import CERTIFICATE
 from stillroom.release.generator import NETWORK, Records, SketchGenerator
 from stillroom.release.latent import latent_rows
 from stillroom.release.manifest import does_not, parsed, read_files
 from stillroom.release.sections.base import classifier_in
 from stillroom.release.strangers_model import StrangersGenerator, StrangersModel
+from stillroom.release.tensor_file import arrays_in
 from stillroom.vocabulary import Integers
 
 LARGEST_BASIS = 1 << 25
@@ -74,9 +75,17 @@ class GeneratorBundle:
         Raises:
             DoesNotVerify: the generator draws what is no number.
         """
+        self.refuse_no_numbers(drawn)
+        return np.rint(drawn).astype(np.uint8) if self.said["full_scale"] == BYTE else drawn
+
+    def refuse_no_numbers(self, drawn: Records) -> None:
+        """Refuse what a stranger's generator may draw.
+
+        Raises:
+            DoesNotVerify: the generator draws what is no number.
+        """
         if not np.isfinite(drawn).all():
             raise does_not(self.place, "the generator draws values that are not finite")
-        return np.rint(drawn).astype(np.uint8) if self.said["full_scale"] == BYTE else drawn
 
     def drawer(self, among: Sequence[int] | None, stack: ExitStack) -> Draw:
         """What draws records of some classes, or of all, until the stack is closed.
@@ -161,7 +170,7 @@ def open_generator(folder: Path) -> GeneratorBundle:
             "the bundle has no generator",
             where=str(folder),
             why="there is nothing to draw from: its model gives classes to records, and makes none",
-            remedy="release with a [sketch] (methods direct and rona), or by method dpdfd",
+            remedy="release with a [sketch], or by a method that makes a generator",
         )
     try:
         found = artefacts_in(contents)

@@ -17,7 +17,7 @@ OPERATORS = frozenset(
     (
         *("Abs", "Add", "And", "ArgMax", "Atan", "AveragePool", "BatchNormalization"),
         *("Cast", "Ceil", "Clip", "Concat", "Constant", "Conv", "ConvInteger"),
-        *("ConvTranspose", "Cos", "DepthToSpace", "DequantizeLinear", "Div"),
+        *("ConvTranspose", "Cos", "CumSum", "DepthToSpace", "DequantizeLinear", "Div"),
         *("DynamicQuantizeLinear", "Elu", "Equal", "Erf", "Exp", "Expand", "Flatten"),
         *("Floor", "Gather", "Gelu", "Gemm", "GlobalAveragePool", "GlobalMaxPool"),
         *("Greater", "GreaterOrEqual", "GroupNormalization", "HardSigmoid", "HardSwish"),
@@ -26,8 +26,8 @@ OPERATORS = frozenset(
         *("Max", "MaxPool", "Mean", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu"),
         *("Pad", "Pow", "QuantizeLinear", "Reciprocal", "ReduceL1", "ReduceL2"),
         *("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
-        *("ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Round", "Selu"),
-        *("Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Softplus", "Softsign"),
+        *("ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Round", "ScatterElements"),
+        *("Selu", "Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Softplus", "Softsign"),
         *("SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile"),
         *("Transpose", "Unsqueeze", "Where"),
     )

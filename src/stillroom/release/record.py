@@ -12,6 +12,9 @@ import numpy.typing as npt
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Ledger
 from stillroom.release.artefacts import KINDS, metadata
+from stillroom.release.compact import ABOUT, described, packed_tensors
+from stillroom.release.compact_parts import COMPACT
+from stillroom.release.compressed_model import CompressedModel
 from stillroom.release.files import ARTEFACT
 from stillroom.release.generator import NETWORK, ReleasedGenerator, states_of
 from stillroom.release.model import ReleasedModel, checked_onnx
@@ -104,7 +107,8 @@ def classifier(
     """A classifier as an artefact.
 
     Args:
-        model: what is released; a `LinearModel`, a `TorchModel`, or anything alike.
+        model: what is released; a `LinearModel`, a `TorchModel`, a `CompressedModel`, or anything
+            alike.
         classes: the names of the classes.
         columns: the names of a record's features, where the records have some; public.
         name: of its files.
@@ -156,6 +160,24 @@ def generator_artefact(
         generator.tensors(),
         onnx if network else None,
         {"shape": generator.shape, "classes": classes, **generator.states},
+    )
+
+
+def compact_artefact(model: CompressedModel, of: str = "model", name: str = COMPACT) -> Artefact:
+    """The compact file of a classifier, as an artefact of its own.
+
+    Args:
+        model: the classifier.
+        of: the name of its artefact.
+        name: of the compact file.
+    """
+    return Artefact(
+        name,
+        "parameters",
+        ABOUT,
+        model.kept,
+        packed_tensors(model.tensors(), model.codes),
+        states={"make": COMPACT, "of": of, "tensors": described(model.codes)},
     )
 
 
@@ -255,7 +277,8 @@ def classifier_record(
     """The record of the ordinary case: one classifier, made of the data of one party.
 
     Args:
-        model, classes, columns: as `classifier` takes them.
+        model, classes, columns: as `classifier` takes them; of a `CompressedModel` the compact file
+            is released beside it.
         ledger, blocks: as `Party` takes them.
         evaluation: what a test counted, if there was one.
         controls: other models on the same test, each of them paid for where it is protected; a
@@ -268,8 +291,9 @@ def classifier_record(
         core: everything else that `ReleaseRecord` takes.
     """
     more = () if generator is None else (generator_artefact(generator, classes),)
+    compact = (compact_artefact(model),) if isinstance(model, CompressedModel) else ()
     return ReleaseRecord(
-        artefacts=(classifier(model, classes, columns), *more),
+        artefacts=(classifier(model, classes, columns), *more, *compact),
         parties=(Party(PARTY, ledger, blocks),),
         sections={
             "published": claim,

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
+from stillroom.public.query_mixing import Variety
 from stillroom.randomness import integers
 from stillroom.release.drawing import GeneratorBundle, open_generator
+from stillroom.release.generator import Records
 from stillroom.release.npz import new_npz, refuse_existing
 
 TOGETHER = 1024
@@ -25,6 +27,8 @@ LONGEST_NAMES = 1 << 22
 LEAST_TRIES = 20_000
 FEWEST = 200
 """After so many tries, fewer than one in so many that is kept ends the drawing."""
+SMALLEST_SIDE, MOST_PIXELS = 4, 1 << 18
+"""Of a picture that can be varied."""
 
 Rows = dict[str, npt.NDArray[Any]]
 
@@ -41,9 +45,12 @@ class Wish:
         agreeing: only records whose two classes agree.
         only: the names of the classes that are drawn, or that the classifier gives where a
             generator knows no classes; all, where it is empty.
+        varied: pictures made of several that were drawn, and random ones like them, as a student
+            is asked about; only the classifier knows their classes.
 
     Raises:
-        BadInput: the number of records is out of range, or the labels are unknown.
+        BadInput: the number of records is out of range, the labels are unknown, or the records are
+            varied and the classifier does not label them.
     """
 
     count: int
@@ -51,6 +58,7 @@ class Wish:
     labels: str | None = None
     agreeing: bool = False
     only: Sequence[str] = ()
+    varied: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_SAMPLES or self.labels not in (None, "drawn", "model"):
@@ -59,6 +67,11 @@ class Wish:
                 where="sample",
                 why="there is nothing to draw, or nothing to call it",
                 remedy=f"draw 1 to {MOST_SAMPLES} samples; use labels drawn or model",
+            )
+        if self.varied and (self.labels != "model" or self.agreeing or self.only):
+            raise _unfit(
+                "varied records are drawn for no class",
+                "use --varied with --labels model, without --agreeing and --only-class",
             )
 
 
@@ -137,6 +150,8 @@ class _Drawing:
         self._among = None if conditional else chosen
         self._drawer = bundle.drawer(chosen, stack)
         self._model = bundle.classifier(stack) if asks else None
+        if wish.varied:
+            _check_pictures(bundle.shape)
         self.labels = wish.labels or ("drawn" if conditional else None)
         self.tries = 0
 
@@ -169,7 +184,10 @@ class _Drawing:
     def _kept(self, turn: int, together: int) -> Rows:
         wish = self._wish
         seed = int(integers(wish.start_seed, "sample", turn, size=1, below=2**62)[0])
-        drawn, classes = self._drawer(seed, together)
+        if wish.varied:
+            drawn, classes = self._varied(seed, together), None
+        else:
+            drawn, classes = self._drawer(seed, together)
         rows: Rows = {"x": self._bundle.stored(drawn)}
         if classes is not None:
             rows["y"] = classes
@@ -183,6 +201,25 @@ class _Drawing:
             if wish.labels == "model":
                 rows |= {"y": given, "scores": scores}
         return {name: some[keep] for name, some in rows.items()}
+
+    def _varied(self, seed: int, together: int) -> Records:
+        mixed, structured = together // 2, together * 3 // 16
+        variety = Variety(together - mixed - structured, mixed, structured)
+        drawn, _ = self._drawer(seed, variety.samples)
+        self._bundle.refuse_no_numbers(drawn)
+        full_scale = np.float32(self._bundle.said["full_scale"])
+        return variety.of(drawn / full_scale, seed=seed) * full_scale
+
+
+def _check_pictures(shape: tuple[int, ...]) -> None:
+    pictures = len(shape) in (2, 3) and min(shape[:2]) >= SMALLEST_SIDE
+    if not pictures or shape[0] * shape[1] > MOST_PIXELS:
+        raise BadInput(
+            f"records of shape {' x '.join(map(str, shape))} cannot be varied",
+            where="sample",
+            why=f"pictures of {SMALLEST_SIDE} x {SMALLEST_SIDE} to {MOST_PIXELS} pixels can",
+            remedy="leave --varied out",
+        )
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:

@@ -49,6 +49,7 @@ class TorchModel:
         self.about = about
         self.network = copy.deepcopy(network).cpu().float().eval().requires_grad_(False)
         self.outputs = self._count_outputs()
+        self._written: dict[tuple[str, ...], bytes] = {}
 
     @property
     def parameters(self) -> int:
@@ -74,10 +75,13 @@ class TorchModel:
         Raises:
             BadInput: the network has a part that ONNX cannot say.
         """
-        # Three records: one would be taken for a constant.
-        example = torch.zeros(3, *self.shape)
-        told = {"classes": json.dumps(list(classes))}
-        return exported(_Labelled(self.network), example, list(SCORED), "model.onnx", told)
+        if classes not in self._written:  # a report and a bundle want the same file
+            # Three records: one would be taken for a constant.
+            example = torch.zeros(3, *self.shape)
+            told = {"classes": json.dumps(list(classes))}
+            labelled, names = _Labelled(self.network), list(SCORED)
+            self._written[classes] = exported(labelled, example, names, "model.onnx", told)
+        return self._written[classes]
 
     def _count_outputs(self) -> int:
         try:

@@ -20,8 +20,11 @@ from stillroom.gate.accounting import fold
 from stillroom.gate.events import lines_from_json
 from stillroom.gate.ledger.chain import canonical
 from stillroom.release import older
+from stillroom.release.artefacts import WEIGHTS, main_file
 from stillroom.release.card import card_html
 from stillroom.release.certificate import FORMAT, VERSION, completed, versions
+from stillroom.release.compact import check_compact
+from stillroom.release.compact_parts import COMPACT
 from stillroom.release.figures import Figures
 from stillroom.release.files import CARD, CERTIFICATE, to_bytes
 from stillroom.release.keys import read_public
@@ -151,6 +154,7 @@ def checked_certificate(folder: Path, contents: Mapping[str, bytes]) -> dict[str
         else:
             again = completed(certificate, contents, _figures(certificate))
             _compare(certificate, again, place)
+    _check_compact_files(certificate, contents, folder)
     if certificate["status"] != "valid":
         raise DoesNotVerify(
             "the certificate is void: its noise did not come from the operating system",
@@ -232,6 +236,21 @@ def _compare(certificate: Mapping[str, Any], again: Mapping[str, Any], place: Pa
             raise does_not(place, f"certificate.json does not fit together: {what}")
     if certificate.get("digest") != again["digest"]:
         raise does_not(place, "certificate.json was changed: its digest is another")
+
+
+def _check_compact_files(
+    certificate: Mapping[str, Any], contents: Mapping[str, bytes], folder: Path
+) -> None:
+    """A compact file has the weights of its model, to the bit."""
+    for artefact in certificate["artefacts"]:
+        if artefact.get("make") == COMPACT:
+            file, model = main_file(artefact), f"{artefact['of']}{WEIGHTS}"
+            with certain(folder / file):
+                try:
+                    check_compact(contents[file], contents[model])
+                except ValueError as error:
+                    what = f"{file} does not hold the weights of {model}: {error}"
+                    raise does_not(folder / file, what) from None
 
 
 def _check_card(certificate: Mapping[str, Any], card: bytes, place: Path) -> str:

@@ -10,6 +10,7 @@ from stillroom.methods.base import Job, Plan, Terms
 from stillroom.methods.rona import terms as words
 from stillroom.methods.rona.published_plan import PublishedPlan
 from stillroom.methods.rona.section import PublishedSection, RonaSection
+from stillroom.recipe.compression import CompressionSection
 from stillroom.sources import SOURCES, Ask, Facts, RecipeWithSource, Setting
 from stillroom.sources.base import Observed
 
@@ -28,6 +29,9 @@ class RonaRecipe(RecipeWithSource):
     }
     method: Literal["rona"] = Field("rona", description="how the model learns")
     rona: RonaSection = RonaSection()
+    compression: CompressionSection | None = Field(
+        None, description="prunes and codes the student; none leaves it as it is"
+    )
     published: PublishedSection | None = Field(None, description="for source plain")
 
     def misfits(self) -> dict[str, bool]:
@@ -42,6 +46,7 @@ class RonaRecipe(RecipeWithSource):
             "training.model: the teacher of method rona is linear": not self.training.linear,
             "mode: the certified method has no source plain, and the paper's has no other": plain
             != (self.mode == "as-published"),
+            "compression: the paper's algorithm has none": self.compression is not None and plain,
             "published: only for source plain": self.published is not None and not plain,
             "plain.batch, plain.learning_rate, plain.start_seed: those of [rona] are used": (
                 self.plain is not None

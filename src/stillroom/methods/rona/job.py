@@ -11,6 +11,7 @@ from torch import nn
 from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.methods.base import SHOWN_SAMPLES, Measured, ModelGuesses, Result
+from stillroom.methods.compression import compressed_model
 from stillroom.methods.generators import sketch_generator
 from stillroom.methods.rona.algorithm import Guide, teach
 from stillroom.methods.rona.lessons import FreeLessons, Hinting, PaidLessons
@@ -145,8 +146,10 @@ class RonaJob:
             assert isinstance(answers, PaidEnsemble)
             teacher = self.released(self.auxiliary, f"network `{self.part.auxiliary}`")
             beside = {AUXILIARY: teacher}
-        model = self.released(self.student, f"network `{self.part.student}`, a student")
+        own = self.released(self.student, f"network `{self.part.student}`, a student")
         progress.tell("compression")
+        part = self.recipe.compression
+        model = own if part is None else compressed_model(own, self.public.x, part)
         return Result(
             model,
             answers.observed,
@@ -156,7 +159,7 @@ class RonaJob:
             generator=generator,
         )
 
-    def released(self, network: nn.Module, about: str) -> ReleasedModel:
+    def released(self, network: nn.Module, about: str) -> TorchModel:
         """A network from pictures to logits, for records as they are stored."""
         layers = nn.Sequential(self.public.pictures, network).eval()
         return TorchModel(layers, self.setting.facts.shape, about)

@@ -16,7 +16,8 @@ from stillroom.errors import BadInput
 from stillroom.gate import Passage
 from stillroom.methods.rona.losses import privacy_sanitize
 from stillroom.methods.rona.published_plan import STEPS, PublishedPlan
-from stillroom.private.plain import GRID, bounded_loss, loss_steps
+from stillroom.private.plain import bounded_loss, loss_steps
+from stillroom.private.unprotected import GRID
 from stillroom.vocabulary import Bounded
 
 

@@ -91,4 +91,5 @@ def terms_of(recipe: RonaRecipe, observed: Observed, paid: int) -> Terms:
         observed=own.observed,
         samples=SHOWN_SAMPLES if recipe.sketch else 0,
         generator=sketch_terms(recipe),
+        compact=recipe.compression is not None,
     )

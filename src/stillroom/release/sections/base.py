@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stillroom.release.compact_parts import COMPACT
+
 Body = dict[str, Any]
 
 
@@ -36,6 +38,20 @@ def classifier_in(artefacts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         if artefact["kind"] == "classifier":
             return artefact
     raise ValueError("no classifier was released")
+
+
+def compact_in(
+    artefacts: Sequence[Mapping[str, Any]], model: Mapping[str, Any]
+) -> tuple[int | None, int | None]:
+    """How many parameters of a classifier are kept, and the bytes of its compact file.
+
+    Both are None where it has none.
+    """
+    for artefact in artefacts:
+        if artefact.get("make") == COMPACT and artefact["of"] == model["name"]:
+            (file,) = artefact["files"].values()
+            return artefact["parameters"], file["size"]
+    return None, None
 
 
 @dataclass(frozen=True)

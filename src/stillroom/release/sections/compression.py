@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stillroom.errors import BadInput
-from stillroom.release.sections.base import Body, Core, Section, classifier_in
+from stillroom.release.sections.base import Body, Core, Section, classifier_in, compact_in
 
 IMAGES = 100
 """Images of one timing, one per call: "100 images consecutively" (Wang et al. 2019, Table 2)."""
@@ -22,6 +22,7 @@ RATIOS = {
     "int8_speed": "int8_seconds",
 }
 """Each ratio, and the entry of teacher and student it is made of."""
+_OF_COMPACT = ("kept", "compact_size")
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,12 @@ class Measured:
         seconds: for `IMAGES` images, one per call, on one thread.
         int8_seconds: the same with weights and activations of 8 bits.
         int8_note: why there are no int8 entries; empty where there are.
+        kept: how many of the parameters are not pruned; None where there is no compact file.
+        compact_size: bytes of the compact file; None where there is none.
 
     Raises:
-        BadInput: an entry is not a positive number, or int8 entries are neither given nor excused.
+        BadInput: an entry is not a positive number, int8 entries are neither given nor excused, or
+            more parameters are kept than there are.
     """
 
     name: str
@@ -48,6 +52,8 @@ class Measured:
     seconds: float
     int8_seconds: float | None
     int8_note: str = ""
+    kept: int | None = None
+    compact_size: int | None = None
 
     def __post_init__(self) -> None:
         counts: list[Any] = [self.parameters, self.size]
@@ -55,10 +61,13 @@ class Measured:
         if not self.int8_note:
             counts.append(self.int8_size)
             times.append(self.int8_seconds)
+        if self.kept is not None or self.compact_size is not None:
+            counts += [self.kept, self.compact_size]
         fits = (self.int8_size is None) == (self.int8_seconds is None) == bool(self.int8_note)
         fits = fits and isinstance(self.int8_note, str) and isinstance(self.name, str)
         fits = fits and all(type(count) is int and count > 0 for count in counts)
         fits = fits and all(type(t) in (int, float) and 0 < t < math.inf for t in times)
+        fits = fits and (self.kept is None or self.kept <= self.parameters)
         if not fits:
             raise BadInput(
                 "an entry of a measured model is missing or is not a positive number",
@@ -66,6 +75,14 @@ class Measured:
                 why="ratios are made of these entries",
                 remedy="measure both models again with `compression.report`",
             )
+
+    def to_json(self) -> dict[str, Any]:
+        """The entries; without those of a compact file where there is none."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if value is not None or name not in _OF_COMPACT
+        }
 
 
 @dataclass(frozen=True)
@@ -85,11 +102,16 @@ class CompressionReport:
 
     @property
     def ratios(self) -> dict[str, float | None]:
-        """How many times the teacher is the larger or slower one, by the names of `RATIOS`."""
+        """How many times the teacher is the larger or slower one, by the names of `RATIOS`.
+
+        And `compact_size`, where there is a compact file: the teacher's ONNX file against it.
+        """
         pairs = {
             ratio: (getattr(self.teacher, entry), getattr(self.student, entry))
             for ratio, entry in RATIOS.items()
         }
+        if self.student.compact_size is not None:
+            pairs["compact_size"] = (self.teacher.size, self.student.compact_size)
         return {
             ratio: None if teacher is None or student is None else teacher / student
             for ratio, (teacher, student) in pairs.items()
@@ -98,7 +120,8 @@ class CompressionReport:
     def to_json(self) -> dict[str, Any]:
         """The report for the certificate, ratios included."""
         measured = {"images": IMAGES, "repeats": REPEATS}
-        return {**asdict(self), **measured, "ratios": self.ratios}
+        models = {"teacher": self.teacher.to_json(), "student": self.student.to_json()}
+        return {**models, **measured, "ratios": self.ratios}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CompressionReport:
@@ -115,20 +138,21 @@ def _completed(body: Body | None, core: Core) -> Body | None:
         return None
     report, model = CompressionReport.from_json(body), classifier_in(core.artefacts)
     size = model["files"][f"{model['name']}.onnx"]["size"]
-    student = report.student
-    own = (model["about"], model["parameters"], size)
-    if (student.name, student.parameters, student.size) != own:
+    student, compact = report.student, compact_in(core.artefacts, model)
+    own = (model["about"], model["parameters"], size, *compact)
+    measured = (student.name, student.parameters, student.size)
+    if (*measured, student.kept, student.compact_size) != own or report.teacher.kept is not None:
         raise BadInput(
             "the compression report is that of another student",
             where="compression",
-            why="its name, parameters or file size are not those of the released model",
+            why="its name, parameters or file sizes are not those of the released model",
             remedy="measure the model that is released",
         )
     return report.to_json()
 
 
 def _shown(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What was measured, and the longest bar as a share of the teacher's in fp32."""
+    """What was measured, the rows of a compact file, and the longest bar as a share of fp32."""
     told = certificate["sections"].get("compression")
     if told is None:
         return None
@@ -138,7 +162,9 @@ def _shown(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
         for entry in RATIOS.values()
         if told[who][entry] is not None
     ]
-    return {"told": told, "longest": max(shares)}
+    rows = [("parameters kept", "kept", ""), ("size, compact", "compact_size", "compact_size")]
+    compact = [row for row in rows if row[1] in told["student"]]
+    return {"told": told, "longest": max(shares), "compact": compact}
 
 
 SECTION = Section(
