@@ -19,6 +19,7 @@ METHODS = {
     "direct": "stillroom.methods.direct:DIRECT",
     "rona": "stillroom.methods.rona:RONA",
     "dpdfd": "stillroom.methods.dpdfd:DPDFD",
+    "pg": "stillroom.methods.pg:PG",
 }
 
 
