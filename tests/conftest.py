@@ -29,6 +29,14 @@ def quick(monkeypatch):
 
 
 @pytest.fixture
+def quick_exporter(monkeypatch):
+    """For tests in which the ONNX file is only carried along."""
+    from quick_onnx import use_quick_exporter
+
+    use_quick_exporter(monkeypatch)
+
+
+@pytest.fixture
 def small(monkeypatch):
     """Noise that is fixed, no measured speed, and the exporter that takes no seconds."""
     from quick_onnx import use_quick_exporter

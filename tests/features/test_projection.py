@@ -55,6 +55,18 @@ def test_rows_have_norm_one_at_most(projection, grids):
     assert projection.rows(wild[:0]).shape == (0, 21)
 
 
+@pytest.mark.parametrize("columns", [40, 900], ids=["fewer than rows", "more than rows"])
+def test_directions_are_those_of_a_decomposition(columns):
+    drawn = normals(4, "grid", size=(200, columns)) * np.linspace(3, 1, columns)
+    grid = np.rint(100 * drawn).astype(np.int16)
+    centred = grid - grid.mean(axis=0)
+    _, lengths, known = np.linalg.svd(centred, full_matrices=False)
+    found = fitted(grid, 5)
+    scaled = known[:5] * (lengths[:5, None] ** 2 / len(grid)) ** -0.25
+    turned = np.abs(centred @ found.directions) - np.abs(centred @ scaled.T)
+    assert np.abs(turned).max() < 1e-3 * np.abs(centred @ scaled.T).max()
+
+
 def test_a_row_knows_no_company(projection, grids):
     assert moved_by_company(projection.rows, grids[1]) == []
     assert moved_by_company(lambda grid: unit_rows(grid.astype(np.float64)), grids[1]) == []

@@ -56,11 +56,19 @@ class Tape:
 
     answers: list[tuple[str, np.ndarray]] = field(default_factory=list)
     played: int | None = None
+    within: bool = False
+    """Whether a mechanism runs others: those are no answers of their own."""
 
     def answer(self, mechanism, honest, entropy, value, allowance):
+        if self.within:
+            return honest(mechanism, entropy, value, allowance)
         asked = f"{mechanism.describe()} {value.shape} {allowance}"
         if self.played is None:
-            self.answers.append((asked, honest(mechanism, entropy, value, allowance)))
+            self.within = True
+            try:
+                self.answers.append((asked, honest(mechanism, entropy, value, allowance)))
+            finally:
+                self.within = False
             return self.answers[-1][1].copy()
         if self.played == len(self.answers) or self.answers[self.played][0] != asked:
             raise AnotherQuestion(f"draw {self.played} is {asked}")

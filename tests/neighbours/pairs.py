@@ -130,9 +130,13 @@ QUICK: dict[str, Callable[[str], bool]] = {
     "dpdfd, teacher": lambda name: name == "added: 1e37",
     "dpdfd, votes": lambda name: name == "the last of the sensitive part",
     "dpdfd, sketch": lambda name: name == "the only one of its class",
+    "pg, heads": lambda name: name in ("added: 1e37", "the only one of its class"),
+    "pg, exponential choices": lambda name: name == "the last of the sensitive part",
+    "pg, persons": lambda name: name == "a person with all records in one class",
+    "pg, networks": lambda name: name == "added: nearly too large for floats",
     "dpdfd, certified teacher": lambda name: name == "the last of the sensitive part",
 }
-"""The pairs of `make test`, at most 45; `make test-slow` has all of them."""
+"""The pairs of `make test`, at most 50; `make test-slow` has all of them."""
 
 
 def chosen(pipeline: str, *, quick: bool) -> list[Pair]:

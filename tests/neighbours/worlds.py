@@ -204,6 +204,18 @@ def dpdfd_plain(own, *, mode="certified", open="false"):
     return Pipeline(text)
 
 
+def pg(own, *, more="", features='name = "pixels"', data="", privacy="", **needs):
+    """A recipe of method pg: models on shards."""
+    text = 'method = "pg"\npurpose = "benchmark"\n'
+    text += _DATA.format(test="1/4", open="false", data=data, features=features)
+    return Pipeline(text + own + more + _PRIVACY.format(privacy=privacy), **needs)
+
+
+_HEADS = '[collection]\nmodels = 5\nshard_cap = 12\nstart = "{start}"\n[pg]\n'
+_NETS = (
+    '[collection]\nmodel = "mlp"\nmodels = 3\nshard_cap = 12\nepochs = 1\nbatch = 4\n'
+    'learning_rate = 0.01\n[pg]\nmap = "random"\nlatents = 6\n'
+)
 _NETWORK = 'model = "mlp"\nclip = 1\nlearning_rate = 0.5\n'
 PIPELINES = {
     "linear": direct(),
@@ -264,6 +276,20 @@ PIPELINES = {
     "dpdfd, sketch": dpdfd("sketch", _SKETCH),
     "dpdfd, certified teacher": dpdfd_plain(""),
     "dpdfd, labels": dpdfd_labels(),
+    "pg, heads": pg(_HEADS.format(start="sketch") + "rounds = 2\n", more=_SKETCH),
+    "pg, exponential choices": pg(
+        _HEADS.format(start="common") + 'mechanism = "exponential"\nrounds = 2\n'
+    ),
+    "pg, selected": pg(
+        _HEADS.format(start="sketch") + 'map = "groups"\nlatents = 9\nretries = 3\n', more=_SKETCH
+    ),
+    "pg, persons": pg(
+        _HEADS.format(start="common") + "rounds = 2\n",
+        data='unit = "person"\nmax_records_per_person = 3\n',
+        privacy="evaluation_records_per_person = 2\n",
+        persons=True,
+    ),
+    "pg, networks": pg(_NETS, features=""),
     "dpdfd, teachers on shards": dpdfd_plain(
         'teachers = 3\nreading = "per-sample"\nsharing = "disjoint"\n', mode="as-published"
     ),

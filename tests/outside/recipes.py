@@ -21,6 +21,13 @@ LESSONS = {
     "plain": "",
 }
 """What a student of method dpdfd is shown, by source."""
+COLLECTIONS = {
+    "ensemble": "[collection]\nmodels = 150\nshard_cap = 20\nlearning_rate = 2.0\n"
+    "[pg]\nrounds = 8\nclip = 2.0\n",
+    "plain": '[collection]\nmodel = "linear"\nparameters = 650\nmodels = 8\nshard_cap = 800\n'
+    "epochs = 8\nbatch = 32\nlearning_rate = 0.02\n[published]\nepsilon = 10\n",
+}
+"""What method pg trains, by source."""
 PUBLISHED = """
 [published]
 iterations = 20
@@ -38,6 +45,8 @@ def recipe_for(method: str, source: str, *, ledger: str = "ledger.sqlite") -> st
     if source == "ensemble":
         # Votes on pictures that nobody took are less sure, so fewer are bought.
         asked = asked.format(**({"count": 60, "votes": 40} if method == "dpdfd" else MANY))
+    if method == "pg":
+        asked = COLLECTIONS[source]
     if method == "dpdfd":
         own += LESSONS[source] + (PUBLISHED if source == "plain" else "")
         own += SOURCES["sketch"].replace("3/2", "1") if source == "ensemble" else ""

@@ -12,6 +12,8 @@ from stillroom.methods import registry
 from stillroom.pipeline.run import run
 from stillroom.sources import SOURCES, Party
 
+pytestmark = pytest.mark.usefixtures("quick_exporter")
+
 MEANINGLESS = {("rona", "sketch")}
 """A sketch has no hidden layer and no votes; method dpdfd learns from it."""
 UNTAUGHT = {("dpdfd", "plain")}
@@ -35,7 +37,7 @@ def pairs():
 
 def test_pairs_cover_every_source():
     assert {source for _, source in pairs()} == set(SOURCES)
-    assert len(pairs()) == 12
+    assert len(pairs()) == 14
 
 
 @pytest.mark.parametrize(("method", "source"), pairs())

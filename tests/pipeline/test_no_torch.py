@@ -37,7 +37,7 @@ for name in sys.argv[1:]:
     assert pricing.price(recipe).wishes
     pricing.seconds_per_step(recipe)
     observed = {PERSONS: False, PUBLIC_RECORDS: 5000, "learnt": True}
-    observed |= {"answered": 1, "calls": 3, "iterations": 3, "broken at": 0}
+    observed |= {"answered": 1, "calls": 3, "iterations": 3, "broken at": 0, "tries": 1}
     terms_of(recipe, observed, 3)
     verify.requests_of(recipe, plan, facts)
     stated_by(recipe), unproven_by(recipe)

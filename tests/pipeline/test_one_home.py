@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 
@@ -81,3 +83,22 @@ def test_the_test_part_alone_has_the_ids_it_has_among_both_parts(tmp_path, scans
     release(recipe(tmp_path, "protects"), tmp_path / "first", budget=BUDGET)
     ledger = Ledger.open(tmp_path / "protects.sqlite")
     assert all(ledger.protects([name]) for name in scans["test"].ids)
+
+
+def test_a_recipe_for_other_data_leaves_a_ledgers_budgets_alone(tmp_path):
+    x, y = pictures(120)
+    np.savez(tmp_path / "scans.npz", x=x[:60], y=y[:60], persons=np.arange(60).astype(str))
+    text = '[data]\nsource = "scans.npz"\nclasses = 10\ndeclared_size = 50\n{unit}'
+    text += '[features]\nname = "pixels"\nfull_scale = 16\n[privacy]\nepsilon = 1\n'
+    (tmp_path / "recipe.toml").write_text(text.format(unit=""))
+    ledger_file = tmp_path / "ledger.sqlite"
+    with pytest.raises(BadInput, match="no budget"):
+        release(tmp_path / "recipe.toml", tmp_path / "out")
+    with closing(Ledger.open(ledger_file)) as ledger:
+        ledger.set_budget(BUDGET, reason="test")
+    np.savez(tmp_path / "scans.npz", x=x[60:], y=y[60:], persons=np.arange(60, 120).astype(str))
+    (tmp_path / "recipe.toml").write_text(text.format(unit='unit = "person"\n'))
+    with pytest.raises(WrongData, match="not one of these records"):
+        release(tmp_path / "recipe.toml", tmp_path / "again")
+    with closing(Ledger.open(ledger_file)) as ledger:
+        assert ledger.budgets() == [BUDGET]

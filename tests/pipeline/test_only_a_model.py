@@ -176,7 +176,7 @@ def test_a_certificate_that_hides_it_does_not_verify(place):
 def test_another_model_has_another_ledger(place):
     released(place)
     save(place, seed=1)
-    with pytest.raises(WrongData, match="the ledger belongs to another model"):
+    with pytest.raises(WrongData, match="the ledger does not belong to this model"):
         released(place, "second")
     assert blocks(place) == (1, Unit.ENTITY)
     other = released(place, "second", 'ledger = "other.sqlite"\n' + RECIPE)
@@ -205,7 +205,7 @@ def test_a_ledger_of_records_pays_for_no_model(place):
     ledger = Ledger.create(place / "ledger.sqlite", ids=["a", "b"])
     ledger.set_budget(Budget(10.0, 1e-5), reason="records")
     ledger.close()
-    with pytest.raises(WrongData, match="belongs to another model"):
+    with pytest.raises(WrongData, match="does not belong to this model"):
         released(place)
 
 

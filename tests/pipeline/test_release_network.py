@@ -47,6 +47,7 @@ def test_a_network_from_recipe_to_bundle(tmp_path, networks):
     assert accuracy == pytest.approx(made["sections"]["evaluation"]["accuracy"], abs=0.02)
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_a_network_of_the_zoo_and_ghost_clipping(tmp_path, quick):
     training = 'model = "student-10k"\nclip = 1\nghost = true\nsteps = 1\nlearning_rate = 1.0'
     recipe = recipe_in(tmp_path, training=training, records=200)
@@ -55,6 +56,7 @@ def test_a_network_of_the_zoo_and_ghost_clipping(tmp_path, quick):
     verify_bundle(tmp_path / "out")
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_a_cut_off_network_goes_on(tmp_path, networks, quick):
     more = "momentum = 0.5\nema = 0.8\nshift = 1"
     recipe = network(tmp_path, steps=6, more=more, records=200)
@@ -86,6 +88,7 @@ def diverging(folder, rate):
     return recipe
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_weights_that_have_grown_too_large_are_named_with_their_step(tmp_path, networks, quick):
     recipe = diverging(tmp_path, "1")
     for _ in range(2):
@@ -100,6 +103,7 @@ def test_weights_that_have_grown_too_large_are_named_with_their_step(tmp_path, n
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_a_sample_that_was_drawn_stays_charged(tmp_path, networks, quick):
     with pytest.raises(BadInput, match="stays charged") as caught:
         release(diverging(tmp_path, "1/2"), tmp_path / "out", budget=BUDGET)
@@ -144,6 +148,7 @@ def tied(shape, classes):
 """
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_a_record_that_cannot_be_clipped_loses_no_draw(tmp_path, networks, quick):
     """Whether the draw is lost would tell whether the record was in the sample (K10)."""
     training = 'model = "odd_networks:squared"\nclip = 1\nlearning_rate = 0.1\nsteps = 8'
@@ -159,6 +164,7 @@ def test_a_record_that_cannot_be_clipped_loses_no_draw(tmp_path, networks, quick
     assert verify_bundle(tmp_path / "out")["drawn"] == 8
 
 
+@pytest.mark.usefixtures("quick_exporter")
 @pytest.mark.parametrize("ghost", ["true", "false"])
 @pytest.mark.parametrize(
     ("model", "says"), [("masked", "draws random numbers"), ("tied", "not those of the loss")]
@@ -175,6 +181,7 @@ def test_gradients_that_are_not_the_records_own_cost_nothing(
     assert charged(tmp_path) == (0, 0)
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_public_records_beside_the_sensitive_ones(tmp_path, networks, quick):
     recipe = network(tmp_path, more='public_source = "open"\npublic_share = 0.9', records=300)
     parts = load_parts_of(read(recipe)[0], tmp_path)
@@ -200,6 +207,7 @@ def test_public_records_beside_the_sensitive_ones(tmp_path, networks, quick):
     verify_bundle(tmp_path / "out")
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_public_weights_to_start_from(tmp_path, networks, quick):
     from safetensors.torch import save_file
 
@@ -215,12 +223,13 @@ def test_public_weights_to_start_from(tmp_path, networks, quick):
     assert made["public_knowledge"] == ["the public weights start.safetensors"]
 
 
+@pytest.mark.usefixtures("quick_exporter")
 @pytest.mark.parametrize(
     ("training", "says"),
     [
         ('model = "own_networks:wide"', r"not \(2, 10\)"),
         ('model = "own_networks:normed"', "mixes records"),
-        ('model = "own_networks:running"', "an operator that is not on the list"),
+        ('model = "own_networks:ordered"', "an operator that is not on the list"),
         ('model = "own_networks:none"', "no callable"),
         ('model = "no_such_package:net"', "cannot be imported"),
         ('model = "resnet-9000"', "no model"),
@@ -239,6 +248,7 @@ def test_what_cannot_work_costs_nothing(tmp_path, networks, quick, training, say
     assert charged(tmp_path) == (0, 0)
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_persons_are_not_protected_by_networks(tmp_path):
     recipe = recipe_in(tmp_path, training=NETWORK.format(steps=2), records=100)
     text = recipe.read_text().replace("classes = 10", "classes = 10\nunit = 'person'")

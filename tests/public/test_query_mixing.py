@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stillroom.public.query_mixing import lookalikes, mixed_queries, retouched
+from stillroom.public.query_mixing import Variety, lookalikes, mixed_queries, retouched
 from stillroom.public.structured_queries import structured_queries
 
 SHAPES = [(16, 16), (8, 8), (12, 12, 3)]
@@ -91,3 +91,15 @@ def test_nothing_in_nothing_out():
     none = np.zeros((0, 8, 8), np.float32)
     assert mixed_queries(none, none, seed=0).shape == (0, 8, 8)
     assert retouched(none, seed=0).shape == (0, 8, 8)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_as_many_of_each_kind_as_asked_for(shape):
+    variety = Variety(plain=5, mixed=7, structured=3, candidates=4)
+    given = pictures(shape, 3, count=variety.samples)
+    made = variety.of(given, seed=2)
+    assert variety.samples == 5 + 7 + 3 + 3
+    assert made.shape == (15, *shape)
+    assert np.array_equal(made[:5], retouched(given[:5], seed=2))
+    pool = structured_queries(12, shape, seed=2)
+    assert all((pool == one).reshape(12, -1).all(axis=1).any() for one in made[12:])

@@ -39,6 +39,14 @@ def sample(
             "--only-class", help="Draw this class; given again, that one too.", metavar="NAME"
         ),
     ] = None,
+    varied: Annotated[
+        bool,
+        typer.Option(
+            "--varied",
+            help="Pictures joined, retouched and random ones like them, to teach another model by "
+            "the scores; with --labels model.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Draw records from the bundle's generator, or from its sketch; that is free.
@@ -49,12 +57,15 @@ def sample(
     Example: stillroom sample bundle -n 10000 -o synthetic.npz
 
     Example: stillroom sample bundle -n 10000 -o sure.npz --labels model --agreeing
+
+    Example: stillroom sample bundle -n 60000 -o lessons.npz --labels model --varied
     """
     from stillroom.cli.printing import print_json
     from stillroom.release.sample import Wish
     from stillroom.release.sample import sample as draw
 
-    wish = Wish(count, seed, None if labels is None else str(labels), agreeing, tuple(only or ()))
+    given = None if labels is None else str(labels)
+    wish = Wish(count, seed, given, agreeing, tuple(only or ()), varied)
     drawn = draw(bundle, output, wish)
     if json:
         print_json(drawn)

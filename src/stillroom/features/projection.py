@@ -81,7 +81,7 @@ class Projection:
     def rows(self, grid: Grid) -> Rows:
         """The rows of records given as integer features."""
         # Whole numbers below 2^14 times 2^14 and some: exact below 2^53, in any order.
-        longest = float(np.sqrt((self.directions**2).sum(axis=0)).max())
+        longest = float(np.sqrt((self.directions**2).sum(axis=0)).max()) or 1.0
         directions = np.trunc(self.directions * ((1 << DIRECTION_BITS) / longest))
         mean = np.rint(self.mean)
         return _by_blocks(grid, lambda block: (block - mean) @ directions)
@@ -129,7 +129,29 @@ def fit_projection(
     check_components(components, features.shape[1], len(features))
     mean = features.mean(axis=0, dtype=np.float64)
     features -= mean.astype(np.float32)
-    values, vectors = np.linalg.eigh((features.T @ features).astype(np.float64) / len(features))
-    kept = values[::-1][:components]
-    least = max(float(kept[0]) * 1e-9, 1e-300)
-    return Projection(mean, vectors[:, ::-1][:, :components] * np.maximum(kept, least) ** -0.25)
+    values, vectors = _principal(features, components)
+    least = max(float(values[0]) * 1e-9, 1e-300)
+    return Projection(mean, vectors * np.maximum(values, least) ** -0.25)
+
+
+def _principal(features: Rows, components: int) -> tuple[Reals, Reals]:
+    """The largest variances of centred rows, and their directions, one per column.
+
+    Found from products of columns, or of rows where there are fewer of them: pictures in colour
+    have more features than there are pictures.
+    """
+    from scipy.linalg import eigh
+
+    wide = len(features) < features.shape[1]
+    products = features @ features.T if wide else features.T @ features
+    last = len(products) - 1
+    values, vectors = eigh(
+        products.astype(np.float64) / len(features),
+        subset_by_index=[last - components + 1, last],
+        overwrite_a=True,
+    )
+    values, vectors = values[::-1], vectors[:, ::-1]
+    if wide:
+        vectors = features.T @ vectors.astype(np.float32)
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=0), 1e-30)
+    return values, vectors

@@ -81,12 +81,11 @@ def principal(
         records: how many records it sums over, about.
         grid: grid units in a length of one.
     """
-    moment = matrix_of(noisy.value.reshape(-1)) / (grid * grid * max(records, 1.0))
-    variances, directions = np.linalg.eigh(moment)
-    first = directions[:, ::-1][:, :keep]
+    variances, directions = _spectrum(noisy, records, grid)
+    first = directions[:, :keep]
     # The sign of an eigenvector is the library's choice; a run must find the same one elsewhere.
     largest = first[np.abs(first).argmax(axis=0), np.arange(keep)]
-    return np.maximum(variances[::-1][:keep], LEAST_VARIANCE), first * np.sign(largest)
+    return np.maximum(variances[:keep], LEAST_VARIANCE), first * np.sign(largest)
 
 
 def beyond(noisy: Sanitised[Integers], first: int, *, records: float, grid: int) -> Reals:
@@ -98,11 +97,16 @@ def beyond(noisy: Sanitised[Integers], first: int, *, records: float, grid: int)
         records: how many records it sums over, about.
         grid: grid units in a length of one.
     """
+    variances, directions = _spectrum(noisy, records, grid)
+    others: Reals = (directions * np.sqrt(np.maximum(variances, 0.0)))[:, first:]
+    return others[:, (others != 0).any(axis=0)]
+
+
+def _spectrum(noisy: Sanitised[Integers], records: float, grid: int) -> tuple[Reals, Reals]:
+    """Variances of a noisy second moment, the largest first, and their directions in columns."""
     moment = matrix_of(noisy.value.reshape(-1)) / (grid * grid * max(records, 1.0))
     variances, directions = np.linalg.eigh(moment)
-    lengths = np.sqrt(np.maximum(variances, 0.0))
-    others: Reals = (directions * lengths)[:, ::-1][:, first:]
-    return others[:, (others != 0).any(axis=0)]
+    return variances[::-1], directions[:, ::-1]
 
 
 def first_centres(seed: int, classes: int, near: int, variances: Reals) -> Reals:

@@ -1,4 +1,4 @@
-"""New queries made of others: two pictures joined, or one with other edges, light and grain.
+"""Queries made of samples: with other edges, light and grain, joined, or random ones like them.
 
 Nothing here sees a label or a record: the pictures are samples of a sketch, or random ones.
 """
@@ -6,12 +6,14 @@ Nothing here sees a label or a record: the pictures are samples of a sketch, or 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter, median_filter
 
 from stillroom.features.basis import Basis
+from stillroom.public.structured_queries import structured_queries
 from stillroom.randomness import normals, uniforms
 
 Floats = npt.NDArray[np.float32]
@@ -25,6 +27,49 @@ CUT_FREQUENCIES, SHADE_FREQUENCIES, GRAIN_FREQUENCIES = 9, 12, 120
 OUTLINE_FREQUENCIES = 49
 SMOOTHED, BLUR, SHARPEST, FADED = 0.5, 1.0, 2.0, 0.15
 DARKEST, BRIGHTEST, GRAIN = 0.45, 1.35, 0.25
+
+
+@dataclass(frozen=True)
+class Variety:
+    """How many queries of each kind are made of samples.
+
+    Args:
+        plain: samples, most of them retouched.
+        mixed: samples joined with another sample, or with a random picture.
+        structured: random pictures that are like a sample.
+        candidates: random pictures that each of these is chosen from.
+
+    >>> Variety(plain=2, mixed=4, structured=1).samples
+    9
+    """
+
+    plain: int
+    mixed: int
+    structured: int
+    candidates: int = 8
+
+    @property
+    def samples(self) -> int:
+        """How many are used: half of the joined pictures take two."""
+        return sum(self._parts)
+
+    def of(self, samples: Floats, *, seed: int) -> Floats:
+        """The queries, in [0, 1].
+
+        Args:
+            samples: pictures in [0, 1], as many as are used.
+            seed: of the draws.
+        """
+        plain, one, other, wanted = np.split(samples, np.cumsum(self._parts)[:-1])
+        size = max(self.candidates * self.structured, self.mixed)
+        pool = structured_queries(size, samples.shape[1:], seed=seed)
+        other = np.concatenate([other, pool[: self.mixed - len(other)]])
+        mixed = mixed_queries(one, other, seed=seed)
+        return np.concatenate([retouched(plain, seed=seed), mixed, lookalikes(pool, wanted)])
+
+    @property
+    def _parts(self) -> tuple[int, ...]:
+        return self.plain, self.mixed, self.mixed // 2, self.structured
 
 
 def mixed_queries(one: Floats, other: Floats, *, seed: int) -> Floats:

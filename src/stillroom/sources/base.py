@@ -266,6 +266,10 @@ class Answers(ABC):
         """Records drawn from a sketch, in the units of the data; None where there is none."""
         return None
 
+    def sample_scores(self, count: int, seed: int) -> Reals | None:
+        """What it says of these samples before they were retouched; None where it must be asked."""
+        return None
+
     def close(self) -> None:  # noqa: B027 (most sources keep nothing)
         """Let go of everything that saw sensitive records; nothing is asked after this."""
 

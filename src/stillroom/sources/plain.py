@@ -159,7 +159,7 @@ class PlainAnswers(base.Answers):
         """Its logits, in one call."""
         import torch
 
-        from stillroom.private.plain import GRID
+        from stillroom.private.unprotected import GRID
 
         if len(x) > self._records:
             raise BadInput(

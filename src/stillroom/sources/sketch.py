@@ -141,3 +141,15 @@ class SketchAnswers(base.Answers):
     def samples(self, count: int, seed: int) -> base.Records | None:
         """Pictures drawn from the mixture."""
         return self.sketch.samples(count, seed)
+
+    def sample_scores(self, count: int, seed: int) -> base.Reals | None:
+        """Log-likelihoods of the samples as they were drawn.
+
+        A mixture knows nothing of sharper or bent pictures, and misjudges them.
+        """
+        mixture, section = self.sketch.mixture, self.sketch.section
+        assert mixture is not None
+        assert section is not None
+        plain, _ = mixture.sample(seed, count, scale=section.spread)
+        scores: base.Reals = self.network.of_records(plain * np.float32(self.sketch.full_scale))
+        return scores

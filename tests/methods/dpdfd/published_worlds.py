@@ -39,6 +39,14 @@ def network(name, hidden=7):
         )
 
 
+def generator_of(plan):
+    numbers = plan.generator
+    return build_generator(
+        numbers.model, SHAPE, CLASSES, latent=numbers.latent, width=numbers.width,
+        conditional=False, seed=plan.start_seed,
+    )  # fmt: skip
+
+
 class World:
     """One run: a student, a generator, teachers, a ledger."""
 
@@ -58,11 +66,7 @@ class World:
         )
 
     def run(self, on_step=lambda iteration: None, student=None):
-        numbers = self.plan.generator
-        self.generator = build_generator(
-            numbers.model, SHAPE, CLASSES, latent=numbers.latent, width=numbers.width,
-            conditional=False, seed=self.plan.start_seed,
-        )  # fmt: skip
+        self.generator = generator_of(self.plan)
         self.student = network("student") if student is None else student
         self.taught = train(
             self.student, self.generator, self.teachers, self.plan, self.passages, on_step
@@ -108,3 +112,7 @@ class Told:
         self.asked += 1
         value = ask().open_bounded() if self.answers is None else self.answers[self.asked - 1]
         return type("Answer", (), {"value": value})
+
+
+SINGLE, OPEN = plan_of(), plan_of(detached=False)
+SEVERAL = plan_of(teachers=3, reading="per-sample", batch=4)

@@ -219,3 +219,46 @@ def test_rows_of_features_are_refused():
     lessons = lessons_of(student, pictures, Known(shape=(64,)))
     with pytest.raises(BadInput, match="random pictures"):
         lessons.round()
+
+
+class KnowsItsSamples(Known):
+    """Says of its samples, unasked, that they are all of class 2."""
+
+    def sample_scores(self, count, seed):
+        return np.tile([0.0, 0.0, 9.0, 0.0], (count, 1))
+
+
+def test_known_samples_are_not_asked_about_and_not_moved():
+    answers, asked = KnowsItsSamples(), Known()
+    student, pictures = untaught()
+    lessons = lessons_of(student, pictures, answers, changed(refined=1.0, rounds=2))
+    lessons.round()
+    lessons.round()
+    assert [len(x) for x in answers.asked] == [400, 400]
+    scores = lessons.state()["scores"]
+    for start in (0, 600):
+        assert (scores[start : start + 200].argmax(1) == 2).all()
+        assert not (scores[start + 200 : start + 600].argmax(1) == 2).all()
+    unmoved = lessons_of(*untaught(), asked, changed(refined=0.0, rounds=2))
+    unmoved.round()
+    unmoved.round()
+    bank, plain = lessons.state()["bank"], unmoved.state()["bank"]
+    assert torch.equal(bank[600:800], plain[600:800])
+    assert not torch.equal(bank[800:], plain[800:])
+
+
+def test_the_sketch_judges_its_samples_as_they_were_drawn(tmp_path):
+    """Warped pictures are no longer where the mixture is; the class they were drawn for stays."""
+    from release.generators import mixture
+    from stillroom.sources.sketch import DrawnSketch, SketchAnswers
+    from stillroom.sources.sketch_section import SketchSection
+
+    drawn = object.__new__(DrawnSketch)
+    drawn.section = SketchSection.of(mu="1/2", directions=3, sharpen=1.0, warp=1.0)
+    drawn.full_scale, drawn.mixture = SCALE, mixture()
+    answers = SketchAnswers(drawn)
+    x, classes = drawn.labelled_samples(300, 5)
+    known, asked = answers.sample_scores(300, 5), answers.scores(x).values
+    assert known.shape == asked.shape == (300, 3)
+    assert (known.argmax(axis=1) == classes).mean() > 0.95
+    assert (known.argmax(axis=1) == classes).mean() > (asked.argmax(axis=1) == classes).mean()

@@ -9,27 +9,27 @@ import pytest
 import torch
 from torch import nn
 
-from methods.dpdfd.published_worlds import CLASSES, SHAPE, Told, World, network, plan_of
+from methods.dpdfd.published_worlds import (
+    CLASSES,
+    OPEN,
+    SEVERAL,
+    SHAPE,
+    SINGLE,
+    Told,
+    generator_of,
+    network,
+    plan_of,
+)
 from stillroom.errors import BadInput, NotSanitised
 from stillroom.gate import Unprotected
 from stillroom.gate.ledger import verify
 from stillroom.methods.dpdfd import published
 from stillroom.methods.dpdfd.published import Taught
 from stillroom.methods.dpdfd.published_plan import DERIVATIVES, GRADIENTS, STEPS
-from stillroom.models.flat_weights import flatten
 from stillroom.private.output_gradients import PlainTeachers, TermBound
 from stillroom.private.plain import PlainTeacher
-from stillroom.public.generators import build_generator
 from stillroom.randomness import normals
 from stillroom.vocabulary import Unit
-
-SINGLE, OPEN = plan_of(), plan_of(detached=False)
-SEVERAL = plan_of(teachers=3, reading="per-sample", batch=4)
-
-
-@pytest.fixture
-def world(tmp_path):
-    return lambda plan, **more: World(tmp_path, plan, **more)
 
 
 @pytest.mark.parametrize(("plan", "draws"), [(SINGLE, 6), (OPEN, 12), (SEVERAL, 6)])
@@ -91,24 +91,18 @@ def test_a_gradient_is_that_of_eq_4(world):
     teacher, student = run.networks[0], network("student")
     pictures = torch.from_numpy(normals(1, "pictures", size=(8, *SHAPE))).float()
     said = student(pictures).detach().requires_grad_()
-    own = published._Algorithm(student, _generator(plan), run.teachers, plan, {GRADIENTS: Told()})
+    own = published._Algorithm(student, generator_of(plan), run.teachers, plan, {GRADIENTS: Told()})
     own._loss(said, teacher(pictures).detach()).mul(8).backward()
     wanted = 0.5 * said.grad.sum(0) / (said.grad.norm() + 0.1) / 8
     found = own.noisy_gradient(0, pictures, said)
     assert torch.allclose(found[0], wanted, atol=1e-5)
     clipped = plan_of(reading="per-sample", operation="clip", bound=0.5)
     own = published._Algorithm(
-        student, _generator(plan), run.teachers, clipped, {GRADIENTS: Told()}
+        student, generator_of(plan), run.teachers, clipped, {GRADIENTS: Told()}
     )
     norms = said.grad.norm(dim=1, keepdim=True)
     wanted = (said.grad * (0.5 / norms).clamp(max=1)).mean(0)
     assert torch.allclose(own.noisy_gradient(0, pictures, said)[0], wanted, atol=1e-5)
-
-
-def _generator(plan, shape=SHAPE):
-    return build_generator(
-        "mlp", shape, CLASSES, latent=5, width=8, conditional=False, seed=plan.start_seed
-    )
 
 
 def test_several_teachers_are_averaged_picture_by_picture(world):
@@ -117,7 +111,7 @@ def test_several_teachers_are_averaged_picture_by_picture(world):
     pictures = torch.from_numpy(normals(1, "pictures", size=(4, *SHAPE))).float()
     said = student(pictures).detach()
     own = published._Algorithm(
-        student, _generator(SEVERAL), run.teachers, SEVERAL, {GRADIENTS: Told()}
+        student, generator_of(SEVERAL), run.teachers, SEVERAL, {GRADIENTS: Told()}
     )
     wanted = torch.zeros(4, CLASSES)
     for teacher in run.networks:
@@ -249,123 +243,6 @@ def test_a_derivative_that_is_no_number_is_a_public_zero():
     one = torch.ones(1, 1, dtype=torch.float64)
     row = teachers.open_derivative(one, one.expand(1, 2), to_soft_labels, rule, one)
     assert not row.open_bounded().any()
-
-
-# -- cut off, short of budget, out of numbers ---------------------------------------------------
-
-
-@pytest.mark.parametrize("plan", [SINGLE, OPEN, SEVERAL])
-@pytest.mark.parametrize("at", [1, 4])
-def test_a_cut_off_run_goes_on(world, plan, at):
-    run = world(plan)
-
-    def cut(iteration):
-        if iteration == at:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run.run(cut)
-    weights = run.reopened().run()
-    assert run.taught == Taught(6, finished=True)
-    assert run.draws == 6 * len(run.wishes)
-    # The replay of the whole is the same, so the first part was replayed in order.
-    assert run.reopened().run() == weights
-    verify(run.ledger)
-
-
-@pytest.mark.parametrize("plan", [SINGLE, OPEN, SEVERAL])
-def test_after_the_last_draw_the_teacher_is_not_needed(world, plan):
-    run = world(plan)
-    weights = run.run(lambda iteration: iteration == 6 and run.poison())
-    draws = run.draws
-    assert run.reopened().run() == weights
-    assert run.draws == draws
-
-
-@pytest.mark.parametrize(("plan", "most", "done"), [(SINGLE, 4, 4), (SEVERAL, 11, 2)])
-def test_training_stops_at_the_last_paid_answer(world, plan, most, done):
-    run = world(plan, most=most)
-    run.run()
-    assert run.taught == Taught(done, finished=False)
-    assert run.draws == done
-
-
-def test_a_lost_answer_stays_lost(world):
-    run = world(SINGLE)
-    run.passages[GRADIENTS]._begin(1)
-    run.run()
-    assert run.taught == Taught(5, finished=False)
-
-
-@pytest.mark.parametrize("at", [1, 3, 6])
-def test_a_broken_generator_is_told_with_its_iteration(world, monkeypatch, at):
-    """A weight turns NaN in a step: what was before it is kept, and nothing more is drawn."""
-    plan = plan_of()
-    usual = world(plan)
-    kept = []
-    usual.run(lambda iteration: kept.append(usual.weights))
-    tape = [np.array(said) for said in usual.said(GRADIENTS)]
-    run = world(plan)
-    run.passages = {GRADIENTS: Told(tape)}
-    honest, seen = torch.optim.Adam.step, []
-
-    def breaking(optimiser, *given):
-        honest(optimiser, *given)
-        seen.append(optimiser)
-        if len(seen) == 2 * at:
-            with torch.no_grad():
-                optimiser.param_groups[0]["params"][0][0, 0] = math.nan
-
-    monkeypatch.setattr(torch.optim.Adam, "step", breaking)
-    weights = run.run()
-    assert run.taught == Taught(at - 1, finished=False, broken_at=at)
-    assert run.passages[GRADIENTS].asked == at
-    untaught = flatten(network("student")).tolist(), flatten(_generator(plan)).tolist()
-    assert weights == (kept[at - 2] if at > 1 else untaught)
-
-
-def test_a_loss_that_is_no_number_takes_no_step(world, monkeypatch):
-    run, honest, asked = world(SINGLE), published.generator_loss, []
-
-    def breaking(*given, **more):
-        asked.append(given)
-        return honest(*given, **more) * (math.nan if len(asked) == 3 else 1)
-
-    monkeypatch.setattr(published, "generator_loss", breaking)
-    kept = []
-    weights = run.run(lambda iteration: kept.append(run.weights))
-    assert run.taught == Taught(2, finished=False, broken_at=3)
-    assert run.draws == 3
-    assert weights == kept[-1]
-
-
-class Overflowing(nn.Module):
-    """Says infinity from its third step on, with weights that are numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner, self.start = network("student"), flatten(network("student"))
-        self.looks = 0
-
-    def forward(self, x):
-        self.looks += 1
-        return self.inner(x) * (math.inf if self.looks > 3 else 1)
-
-
-def test_a_student_that_overflows_is_set_back(world):
-    run, kept = world(SINGLE), []
-    student = Overflowing()
-    run.run(lambda iteration: kept.append(flatten(student).tolist()), student=student)
-    assert run.taught == Taught(2, finished=False, broken_at=3)
-    assert run.draws == 3
-    assert flatten(student).tolist() == kept[1]
-
-
-def test_a_teacher_of_nan_says_nothing(world):
-    run = world(SINGLE)
-    run.poison()
-    run.run()
-    assert run.taught == Taught(6, finished=True)
 
 
 # -- what does not fit ---------------------------------------------------------------------------

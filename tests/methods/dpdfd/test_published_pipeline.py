@@ -88,6 +88,7 @@ def test_as_published_says_both_figures(tmp_path):
     assert teacher["name"] == "teacher"
 
 
+@pytest.mark.usefixtures("quick_exporter")
 def test_labels_alone_are_said_loudly(tmp_path):
     made = released(
         tmp_path, published='direct = true\nreading = "per-sample"', data='unit = "label"',

@@ -36,6 +36,8 @@ from stillroom.release.torch_generator import NetworkGenerator, refuse_unexporta
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import SOURCES, Answers, Ask, Setting
 from stillroom.sources.base import Passages
+from stillroom.sources.ensemble_answers import PaidEnsemble
+from stillroom.sources.sketch import SketchAnswers
 from stillroom.sources.trained import TrainedAnswers
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class DpdfdJob:
         own = passages[self.setting.only_party().name]
         self._state_file = self._named_after(next(iter(own.values())))
         if answers.left is None:
-            self._teach_freely(answers)
+            self._teach_freely(answers, self._turns(answers.network))
         else:
             self._teach_by_paid_answers(answers)
         layers = nn.Sequential(self.pictures, self.student).eval()
@@ -90,9 +92,10 @@ class DpdfdJob:
             generator=generator,
         )
 
-    def _teach_freely(self, answers: Answers) -> None:
+    def _teach_freely(
+        self, answers: Answers, turns: GeneratorTraining | None, sheet: str = "round"
+    ) -> None:
         state = self._kept()
-        turns = self._turns(answers.network)
         if turns is not None:
             self._take_turns(turns, state)
         progress = self.setting.progress
@@ -100,7 +103,7 @@ class DpdfdJob:
 
         def keep(done: int, lessons: Lessons) -> None:
             self._keep({**self._networks(), "lessons": lessons.state()})
-            show(self.setting, lessons.latest(SHOWN_SAMPLES), f"round-{done}")
+            show(self.setting, lessons.latest(SHOWN_SAMPLES), f"{sheet}-{done}")
 
         teach(
             self.student,
@@ -115,8 +118,13 @@ class DpdfdJob:
 
     def _teach_by_paid_answers(self, answers: Answers) -> None:
         progress, turns = self.setting.progress, self._turns(None)
-        teachers = self.recipe.teachers
+        teachers, sketched = self.recipe.teachers, self.recipe.sketch is not None
         assert teachers is not None
+        if sketched:
+            # What it says is paid for already; votes are for what it does not know.
+            assert isinstance(answers, PaidEnsemble)
+            assert answers.sketch is not None
+            self._teach_freely(SketchAnswers(answers.sketch), None, "sketch")
         progress.tell("student")
 
         def after(done: int, asked: Tensor) -> None:
@@ -132,6 +140,7 @@ class DpdfdJob:
             self._queries(answers, turns),
             self.part,
             teachers,
+            taught=sketched,
         )
         lessons.teach(after)
 

@@ -84,7 +84,10 @@ class Lessons:
         """
         good = copy.deepcopy(self.student.state_dict())
         try:
-            self._keep(self._refined(self._queries.of_round(self.done)))
+            known = self._queries.known(self.done)
+            first = 0 if known is None else len(known)
+            x = self._refined(self._queries.of_round(self.done), first)
+            self._keep(x, known)
             assert self._temperature is not None
             loss = by_logits(self._temperature, LOGIT_SHARE)
             for epoch in range(self._plan.epochs):
@@ -117,12 +120,13 @@ class Lessons:
         latest: npt.NDArray[np.float32] = self._decoded[0](self._x[-count:]).numpy()
         return latest
 
-    def _refined(self, x: Tensor) -> Tensor:
+    def _refined(self, x: Tensor, first: int) -> Tensor:
+        """A share of the queries is moved; the first ones, whose scores are known, stay."""
         plan, teacher, seed = self._plan, self._answers.network, self._queries.start(self.done)
-        count = round(plan.refined * len(x))
+        count = round(plan.refined * (len(x) - first))
         if self.done == 0 or teacher is None or not count:
             return x
-        which = torch.from_numpy(order(seed, "refined", size=len(x))[:count])
+        which = first + torch.from_numpy(order(seed, "refined", size=len(x) - first)[:count])
         length = torch.from_numpy(uniforms(seed, "length", size=count)).float()
         length *= plan.refinement_length
         move = Refinement(teacher, self._whole, self._shape, self._full_scale, plan.frequencies)
@@ -132,8 +136,8 @@ class Lessons:
             x[at] = move.moved(x[at], far, plan.refinement_steps)
         return x
 
-    def _keep(self, x: Tensor) -> None:
-        """Into the bank, with the teacher's word; the oldest queries leave."""
+    def _keep(self, x: Tensor, known: Tensor | None) -> None:
+        """Into the bank, with the teacher's word, known or asked for; the oldest queries leave."""
         if not torch.isfinite(x).all():
             raise BadInput(
                 "a query is not a number",
@@ -142,8 +146,11 @@ class Lessons:
                 remedy="lower dpdfd.refinement_length, or look at the teacher's weights",
             )
         codes = (x * (CODES / self._full_scale)).round().clamp(0, CODES).to(torch.uint8)
-        asked = self._decoded[0](codes).numpy()
+        first = 0 if known is None else len(known)
+        asked = self._decoded[0](codes[first:]).numpy()
         scores = torch.from_numpy(self._answers.scores(asked).values).float()
+        if known is not None:
+            scores = torch.cat([known, scores.reshape(-1, known.shape[1])])
         if self._temperature is None:
             self._temperature = fitting_temperature(scores)
         old = self._scores if len(self._scores) else scores[:0]

@@ -3,7 +3,8 @@
 With cross-entropy the gradient at the student's outputs is p - v, its own probabilities less the
 teachers' votes. The student is public, so it is enough to buy noisy votes: the gradient is formed
 and normalised outside, is a constant to everything before it, and can be formed again for free
-when the student has moved on.
+when the student has moved on. Where a sketch has taught the student before, its own word is what
+Bayes' rule starts from, and votes correct it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class PaidLessons:
         queries: the pool of each round.
         plan: the numbers.
         teachers: how many questions there are, and whether about groups.
+        taught: whether the student knows something already: what it says of a picture then counts
+            beside the votes, and alone where none was bought.
     """
 
     def __init__(
@@ -70,8 +73,10 @@ class PaidLessons:
         queries: Queries,
         plan: DpdfdSection,
         teachers: TeachersSection,
+        *,
+        taught: bool = False,
     ) -> None:
-        self.student, self._pictures = student, pictures
+        self.student, self._pictures, self._taught = student, pictures, taught
         self._answers, self._queries, self._plan = answers, queries, plan
         self._grouped = teachers.grouped
         self._per_round = -(-teachers.questions // plan.rounds)
@@ -125,9 +130,16 @@ class PaidLessons:
             picks = select(SELECTION, shares, count, seed=seed, round=number)
             asked = pool[torch.from_numpy(picks)]
             told = self._answers.scores(asked.numpy())
-        if len(told.answered):
-            self._x.append(asked[torch.from_numpy(told.answered)])
-            self._scores.append(torch.from_numpy(told.values).float())
+        answered, values = torch.from_numpy(told.answered), torch.from_numpy(told.values).float()
+        if self._taught:
+            places = answered if self._grouped else torch.from_numpy(picks)[answered]
+            own = F.log_softmax(logits, 1)
+            own[places] += values
+            self._x.append(pool)
+            self._scores.append(own)
+        elif len(answered):
+            self._x.append(asked[answered])
+            self._scores.append(values)
 
     def _says(self, pool: Tensor) -> tuple[Tensor, Tensor]:
         with torch.no_grad():

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from stillroom.methods.dpdfd.section import DpdfdSection
-from stillroom.public.query_mixing import lookalikes, mixed_queries, retouched
+from stillroom.public.query_mixing import Variety
 from stillroom.public.structured_queries import structured_queries
 from stillroom.sources.base import Answers
 
@@ -47,24 +47,27 @@ class Queries:
 
     def of_round(self, number: int) -> Tensor:
         """A round's queries, in the units of stored records; rounds are counted from 0."""
-        plan, seed, shape = self._plan, self.start(number), self._shape
-        parts = (plan.samples, plan.mixed, plan.mixed // 2, plan.structured)
-        samples = self.samples(sum(parts), seed)
-        made = []
+        plan, seed, shape, variety = self._plan, self.start(number), self._shape, self._variety
+        samples = self.samples(variety.samples, seed)
         if samples is None:
-            made.append(structured_queries(plan.structured, shape, seed=seed))
+            made = [structured_queries(plan.structured, shape, seed=seed)]
         elif len(shape) == 1:
-            made.append(samples)  # rows of features are neither retouched nor joined
+            made = [samples]  # rows of features are neither retouched nor joined
         else:
-            plain, one, other, wanted = np.split(samples, np.cumsum(parts)[:-1])
-            size = max(plan.candidates * plan.structured, plan.mixed)
-            pool = structured_queries(size, shape, seed=seed)
-            other = np.concatenate([other, pool[: plan.mixed - len(other)]])
-            mixed = mixed_queries(one, other, seed=seed)
-            made += [retouched(plain, seed=seed), mixed, lookalikes(pool, wanted)]
+            made = [variety.of(samples, seed=seed)]
         if self._generated is not None:
             made.append(self._generated(plan.generated, seed))
         return torch.from_numpy(np.concatenate(made)) * self._full_scale
+
+    def known(self, number: int) -> Tensor | None:
+        """The scores of a round's first queries, where the source need not be asked about them."""
+        scores = self._answers.sample_scores(self._variety.samples, self.start(number))
+        return None if scores is None else torch.from_numpy(scores[: self._plan.samples]).float()
+
+    @property
+    def _variety(self) -> Variety:
+        plan = self._plan
+        return Variety(plan.samples, plan.mixed, plan.structured, plan.candidates)
 
     def samples(self, count: int, seed: int) -> Floats | None:
         """Pictures of the sketch in [0, 1]; None where there is none."""
