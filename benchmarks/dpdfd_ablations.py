@@ -35,7 +35,7 @@ import numpy as np
 
 from dpdfd_pictures import draw
 from measuring import append, peak_mb, read, result_line, spread
-from releases import OVERALL, released
+from releases import OVERALL, released, toml_of
 from stillroom.data.store import load_parts, save
 from stillroom.gate import Budget
 from stillroom.methods.dpdfd import DpdfdRecipe
@@ -145,13 +145,8 @@ def _networks(dataset: str) -> Iterator[Point]:
 
 
 def text_of(recipe: Parts, seed: int) -> str:
-    """The recipe as TOML."""
-    whole = {**recipe, "dpdfd": {**recipe["dpdfd"], "start_seed": seed}}
-    lines = [f"{k} = {json.dumps(v)}" for k, v in whole.items() if not isinstance(v, dict)]
-    for name, part in whole.items():
-        if isinstance(part, dict):
-            lines += ["", f"[{name}]", *(f"{k} = {json.dumps(v)}" for k, v in part.items())]
-    return "\n".join(lines) + "\n"
+    """The recipe as TOML, with a start of its own."""
+    return toml_of({**recipe, "dpdfd": {**recipe["dpdfd"], "start_seed": seed}})
 
 
 def line(point: Point, runs: list[Parts]) -> Parts:

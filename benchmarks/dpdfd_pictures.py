@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rona_pictures import COLOURS, Parts, Picture, at, spelled
+from rona_pictures import COLOURS, Parts, Picture, at
 
 SETTING = "6,000 records of 14x14 pixels, two teachers that saw all of them, gamma C fixed"
 
@@ -22,23 +22,20 @@ def draw(lines: list[Parts], folder: Path) -> list[Path]:
 
 
 def _draw_bounds(lines: list[Parts], file: Path) -> None:
-    """Each point of the normalised curve shows what Theorem 3 claims and what holds."""
+    """Below each point of the normalised curve stands what Theorem 3 claims, and what holds."""
     dataset = lines[0]["dataset"].removesuffix("-small")
     title = f"Normalise against clip over C (Fig. 2), {dataset}"
     picture = Picture(lines, title, "bound, C", about=f"{SETTING}; own runs, nothing certified")
     picture.plot(with_epsilon=False)
-    for name, found in picture.curves.items():
-        for one in found if name == "normalise" else ():
-            claimed, true = (spelled(one[key] or 0) for key in ("claimed_epsilon", "epsilon"))
-            picture.axes.annotate(
-                f"claimed {claimed}\ntrue {true}",
-                (at(one), 100 * one["mean"]),
-                xytext=(0, 10),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-                color=COLOURS[list(picture.curves).index(name)],
-            )
+    for one in picture.curves["normalise"]:
+        picture.axes.annotate(
+            f"claimed {one['claimed_epsilon'] or 0:.0e}\ntrue {one['epsilon']:.0e}",
+            (at(one), 3),
+            ha="center",
+            fontsize=8,
+            color=COLOURS[list(picture.curves).index("normalise")],
+        )
+    picture.axes.margins(x=0.1)
     picture.ticks(log=True)
     picture.axes.set_ylim(0, 100)
     picture.save(file)

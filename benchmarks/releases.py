@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,23 @@ OVERALL = "accuracy on the official test part"
 def recipe_text(name: str) -> str:
     """A recipe of the benchmarks."""
     return (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def started(text: str, section: str, draw: int) -> str:
+    """The recipe with a start of its own in a section, so that draws differ in their training too.
+
+    A recipe without the section stays as it is.
+    """
+    return text.replace(f"\n[{section}]\n", f"\n[{section}]\nstart_seed = {draw}\n")
+
+
+def toml_of(recipe: Mapping[str, Any]) -> str:
+    """A recipe as TOML."""
+    lines = [f"{k} = {json.dumps(v)}" for k, v in recipe.items() if not isinstance(v, dict)]
+    for name, part in recipe.items():
+        if isinstance(part, dict):
+            lines += ["", f"[{name}]", *(f"{k} = {json.dumps(v)}" for k, v in part.items())]
+    return "\n".join(lines) + "\n"
 
 
 @contextmanager

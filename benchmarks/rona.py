@@ -14,7 +14,7 @@ from statistics import mean
 from typing import Any
 
 from measuring import append, result_line, spread
-from releases import OVERALL, of_releases, recipe_text, released
+from releases import OVERALL, of_releases, recipe_text, released, started
 from stillroom.methods.registry import parse
 from stillroom.methods.rona import RonaRecipe
 
@@ -69,7 +69,7 @@ def run(name: str, draw: int) -> dict[str, Any]:
     """One release of a recipe; its certificate."""
     text = recipe_text(name)
     if TARGETS[name].varies:
-        text = text.replace("[rona]\n", f"[rona]\nstart_seed = {draw}\n")
+        text = started(text, "rona", draw)
     return released(name, text, f"{name} {draw + 1}")
 
 

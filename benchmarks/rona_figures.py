@@ -12,7 +12,6 @@ teachers on disjoint shards and 100 public labels.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from measuring import append, peak_mb, read, result_line, spread
-from releases import OVERALL, released
+from releases import OVERALL, released, toml_of
 from rona_pictures import ENSEMBLE, NOISE, draw, float_of
 from stillroom.data.store import load_parts, save
 from stillroom.gate import Budget
@@ -190,13 +189,8 @@ def _bounds() -> Iterator[Point]:
 
 
 def text_of(recipe: Parts, seed: int) -> str:
-    """The recipe as TOML."""
-    whole = {**recipe, "rona": {**recipe["rona"], "start_seed": seed}}
-    lines = [f"{k} = {json.dumps(v)}" for k, v in whole.items() if not isinstance(v, dict)]
-    for name, part in whole.items():
-        if isinstance(part, dict):
-            lines += ["", f"[{name}]", *(f"{k} = {json.dumps(v)}" for k, v in part.items())]
-    return "\n".join(lines) + "\n"
+    """The recipe as TOML, with a start of its own."""
+    return toml_of({**recipe, "rona": {**recipe["rona"], "start_seed": seed}})
 
 
 def line(point: Point, runs: list[Parts]) -> Parts:

@@ -64,7 +64,7 @@ class Picture:
             self.axes.errorbar(
                 [at(one) for one in lines],
                 [100 * one["mean"] for one in lines],
-                [100 * one["sd"] for one in lines],
+                [100 * (one["sd"] or 0) for one in lines],
                 marker=MARKS[place % len(MARKS)],
                 color=COLOURS[place % len(COLOURS)],
                 linestyle="-" if ENSEMBLE in name or not with_epsilon else "--",
