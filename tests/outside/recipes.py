@@ -4,7 +4,7 @@ SOURCES = {
     "trained": "[training]\nsteps = 20\nrate = 1\n",
     "ensemble": "[teachers]\ncount = {count}\nshard_cap = 80\nvotes = {votes}\n",
     "plain": '[plain]\nteacher = "mlp"\nepochs = 10\n',
-    "sketch": '[sketch]\nmu = "3/2"\ndirections = 12\ncentres = 1\nlloyd = 1\n',
+    "sketch": '[sketch]\nmu = "3/2"\ndirections = 12\ncentres = 1\nlloyd = 1\nwhitened = 1\n',
 }
 MANY = {"count": 20, "votes": 150}
 METHODS = {
@@ -16,7 +16,7 @@ METHODS = {
 
 LESSONS = {
     "trained": "rounds = 3\nstructured = 600\nepochs = 6\nbatch = 50\nfrequencies = 30\n",
-    "ensemble": "rounds = 1\nstructured = 0\nmixed = 0\nsamples = 300\nepochs = 40\nbatch = 32\n",
+    "ensemble": "rounds = 1\nstructured = 0\nmixed = 0\nsamples = 500\nepochs = 30\nbatch = 32\n",
     "sketch": "rounds = 3\nstructured = 0\nmixed = 0\nsamples = 600\nepochs = 8\nbatch = 50\n",
     "plain": "",
 }
@@ -49,7 +49,7 @@ def recipe_for(method: str, source: str, *, ledger: str = "ledger.sqlite") -> st
         asked = COLLECTIONS[source]
     if method == "dpdfd":
         own += LESSONS[source] + (PUBLISHED if source == "plain" else "")
-        own += SOURCES["sketch"].replace("3/2", "1") if source == "ensemble" else ""
+        own += SOURCES["sketch"] if source == "ensemble" else ""
     return (
         f'method = "{method}"\nsource = "{source}"\nmode = "{mode}"\npurpose = "benchmark"\n'
         f'ledger = "{ledger}"\n'
