@@ -74,7 +74,7 @@ NETS = {
 }
 BUDGETS = (0.01, 0.1, 1, 2, 10)
 RATIOS = (0, 0.15, 0.35, 0.55, 0.75, 0.9)
-PRECISIONS = (1, 2, 4, 8)
+CENTROID_BITS, RESIDUAL_BITS = (1, 2, 4, 8), (1, 2, 4, 6)
 TESTED = 2000
 SOUND: Parts = {"grid": "public", "sensitivity": "true", "radius": 0.25}
 """A fixed grid and the sensitivity that holds: the epsilon is finite, and no promise."""
@@ -196,11 +196,11 @@ def _precisions(dataset: str) -> Iterator[Point]:
     """Fig. 7: the bits of centroids and of residuals, one at a time."""
     if dataset == "svhn":
         return
-    for key, other, curve in (
-        ("codebook_bits", "residual_bits", "bits of a centroid, p_c"),
-        ("residual_bits", "codebook_bits", "bits of a residual, p_r"),
+    for key, other, curve, tried in (
+        ("codebook_bits", "residual_bits", "bits of a centroid, p_c", CENTROID_BITS),
+        ("residual_bits", "codebook_bits", "bits of a residual, p_r", RESIDUAL_BITS),
     ):
-        for bits in PRECISIONS:
+        for bits in tried:
             numbers = {key: bits, other: 2}
             recipe = as_published(dataset, "pgc", epsilon=10, **numbers)
             yield Point("precision", f"{curve}; the other has 2", dataset, {"bits": bits}, recipe)
