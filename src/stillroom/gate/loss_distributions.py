@@ -18,11 +18,15 @@ from dp_accounting.pld import common, pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 
+from stillroom.gate.finite_losses import Losses, on_grid
 from stillroom.gate.rounding import root_down, up
 from stillroom.vocabulary import Relation
 
 LARGEST_EPSILON = 500.0
 """Beyond, a loss distribution fills the memory and RDP is close enough."""
+
+LARGEST_TOLD = 5000.0
+"""The same for a figure that is told beside a certified one, on a grid as coarse as it takes."""
 
 LARGEST_DISCRETE_SIGMA = 2000
 """Beyond, the exact discrete law fills the memory; the bound of E3 costs 1e-6 of epsilon there."""
@@ -55,10 +59,16 @@ class Composed:
 
     distribution: Any
     hidden_delta: float
+    slack: float = 0.0
+    """How far each law's logarithm may be off at any point, over all events."""
 
     def epsilon(self, delta: float) -> float:
-        """Epsilon at `delta`, as dp_accounting finds it."""
-        return float(self.distribution.get_epsilon_for_delta(delta))
+        """Epsilon at `delta`, as dp_accounting finds it, with the slack of the laws.
+
+        P' <= e^s P and Q' >= e^-s Q give P'(S) - e^(epsilon + 2s) Q'(S) <= e^s delta.
+        """
+        found = float(self.distribution.get_epsilon_for_delta(delta * math.exp(-self.slack)))
+        return found + 2 * self.slack
 
 
 class Unaffordable(Exception):
@@ -85,6 +95,7 @@ class Composer:
         self._parts: list[Any] = []
         self._transforms = 0
         self._folded_gaussian = Fraction(0)
+        self._slack = 0.0
 
     def _add(
         self, part_of: Callable[..., Any], *law: Any, count: int, reach: float = 0.0, **more: Any
@@ -141,6 +152,16 @@ class Composer:
             law = (noise, classes)
             self._add(pld.from_randomized_response, *law, count=count, neighboring_relation=native)
 
+    def finite(self, losses: Losses, count: int) -> None:
+        """A finite pair of laws whose losses are the same both ways."""
+        if count:
+            reach = 2 * float(np.abs(losses.loss).max())
+            self._add(finite_part, losses, count=count, reach=reach)
+
+    def allow(self, slack: float) -> None:
+        """Charge that laws are known up to a factor exp(slack) at each point only."""
+        self._slack = math.nextafter(self._slack + slack, math.inf) if slack else self._slack
+
     def refuse(self) -> None:
         """For an event of which only Renyi losses are known."""
         raise Unaffordable
@@ -152,7 +173,21 @@ class Composer:
         whole = pld.identity(value_discretization_interval=self._interval)
         for part in self._parts:
             whole = whole.compose(part)
-        return Composed(whole, (self._transforms + len(self._parts)) * FOURIER_ERROR)
+        hidden = (self._transforms + len(self._parts)) * FOURIER_ERROR
+        return Composed(whole, hidden, self._slack)
+
+
+def finite_part(
+    losses: Losses, *, value_discretization_interval: float
+) -> pld.PrivacyLossDistribution:
+    """The distribution of a finite pair of laws whose losses are the same both ways.
+
+    `pld.from_two_probability_mass_functions` rounds every loss up; this one connects the dots.
+    """
+    step = value_discretization_interval
+    lowest, probabilities = on_grid(losses, step)
+    pmf = pld_pmf.DensePLDPmf(step, lowest, probabilities, 0.0, pessimistic_estimate=True)
+    return pld.PrivacyLossDistribution(pmf)
 
 
 def gaussian_part(

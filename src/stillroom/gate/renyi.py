@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
+from stillroom.gate.finite_losses import Losses
 from stillroom.gate.rounding import up
 
 ORDERS: tuple[int, ...] = (
@@ -84,6 +85,25 @@ def pure(epsilon: float) -> Curve:
     """Any epsilon-DP mechanism: no worse than binary randomised response at that epsilon."""
     truth = -math.log1p(math.exp(-epsilon))
     return _swapped(truth, truth - epsilon, 0.0)
+
+
+def of_losses(losses: Losses) -> Curve:
+    """A finite pair of laws: order a loses log E[exp((a - 1) loss)] / (a - 1), by summing it."""
+    below = np.array(ORDERS, dtype=np.float64)[:, None] - 1
+    sums = logsumexp(below * losses.loss, axis=1, b=losses.mass) / below[:, 0]
+    largest = float(losses.loss.max())
+    return tuple(min(largest, max(0.0, float(loss)) + 1e-12) for loss in sums)
+
+
+def with_slack(curve: Sequence[float], slack: float) -> Curve:
+    """Both laws known up to a factor exp(slack) at each point only.
+
+    The a-th power of one and the (1 - a)-th of the other move by at most (2a - 1) slack together.
+    """
+    return tuple(
+        math.nextafter(loss + slack * (2 * a - 1) / (a - 1), math.inf)
+        for a, loss in zip(ORDERS, curve, strict=True)
+    )
 
 
 def bounded_range(epsilon: Fraction) -> Curve:

@@ -10,7 +10,10 @@ from stillroom.gate.mechanisms.exponential_choice import ExponentialChoice
 from stillroom.gate.mechanisms.gaussian_answers import GaussianAnswers
 from stillroom.gate.mechanisms.randomised_response import RandomisedResponse
 from stillroom.gate.mechanisms.selection import PrivateSelection
+from stillroom.gate.mechanisms.shares import GaussianShare, ResponseShare
 from stillroom.gate.mechanisms.sums import GaussianSum, LaplaceCounts, NoisyCounts
+from stillroom.gate.mechanisms.truncated_geometric import TruncatedGeometric
+from stillroom.gate.mechanisms.unary_encoding import UnaryEncoding
 from stillroom.gate.mechanisms.unprotected import Unprotected
 from stillroom.gate.mechanisms.votes import ConfidentVotes, NoisyArgmax, NoisyVotes
 from stillroom.vocabulary import Unit
@@ -21,6 +24,7 @@ _BY_NAME: dict[str, type[Mechanism]] = {
         ConfidentVotes,
         ExponentialChoice,
         GaussianAnswers,
+        GaussianShare,
         GaussianSum,
         LaplaceCounts,
         NoisyArgmax,
@@ -28,6 +32,9 @@ _BY_NAME: dict[str, type[Mechanism]] = {
         NoisyVotes,
         PrivateSelection,
         RandomisedResponse,
+        ResponseShare,
+        TruncatedGeometric,
+        UnaryEncoding,
         Unprotected,
     )
 }

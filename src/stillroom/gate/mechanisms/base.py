@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from stillroom.documents import LARGEST_COUNT
 from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy
-from stillroom.gate.events import Line
+from stillroom.gate.event_base import Line
 from stillroom.vocabulary import Integers, Sensitivity, Unit
 
 _LARGEST_VALUE = 2**61
@@ -95,3 +95,13 @@ def check_count(what: str, value: int, smallest: int = 1, largest: int = LARGEST
             remedy=f"give {what} as a whole number",
         )
     return value
+
+
+def check_nominal(value: Integers, classes: int, smallest: int = 0) -> None:
+    """Refuse nominal answers that are none of the classes."""
+    if value.size and (value.min() < smallest or value.max() >= classes):
+        raise BadInput(
+            f"an answer is not one of the {classes} classes",
+            why="an answer outside the set would be recognisable through any noise",
+            remedy="number the classes from 0",
+        )

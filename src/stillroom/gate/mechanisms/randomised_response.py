@@ -15,9 +15,22 @@ from stillroom.documents import exact
 from stillroom.errors import BadInput
 from stillroom.gate.entropy import Entropy
 from stillroom.gate.events import Line, RandomisedResponseEvent
-from stillroom.gate.mechanisms.base import Mechanism, check_count
+from stillroom.gate.mechanisms.base import Mechanism, check_count, check_nominal
 from stillroom.gate.sampling import coins, uniform_below
 from stillroom.vocabulary import Integers, Norm, Sensitivity, Unit
+
+
+def check_keep(keep: Fraction | float | int | str, classes: int) -> Fraction:
+    """An exact probability of the truth between chance and certainty, or a clear refusal."""
+    found = exact(keep)
+    if not Fraction(1, classes) <= found < 1:
+        raise BadInput(
+            f"keep must lie in [1/{classes}, 1), got {found}",
+            where="keep",
+            why="1 always tells the truth, and less than chance tells it by denial",
+            remedy="give an exact fraction such as 1/2",
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -35,14 +48,7 @@ class RandomisedResponse(Mechanism):
 
     def __post_init__(self) -> None:
         check_count("classes", self.classes, smallest=2)
-        object.__setattr__(self, "keep", exact(self.keep))
-        if not Fraction(1, self.classes) <= self.keep < 1:
-            raise BadInput(
-                f"keep must lie in [1/{self.classes}, 1), got {self.keep}",
-                where="keep",
-                why="1 always tells the truth, and less than chance tells it by denial",
-                remedy="give an exact fraction such as 1/2",
-            )
+        object.__setattr__(self, "keep", check_keep(self.keep, self.classes))
 
     @property
     def coordinates(self) -> int:
@@ -54,12 +60,7 @@ class RandomisedResponse(Mechanism):
 
     def check(self, value: Integers) -> None:
         super().check(value)
-        if value.size and (value.min() < 0 or value.max() >= self.classes):
-            raise BadInput(
-                f"an answer is not one of the {self.classes} classes",
-                why="an answer outside the set would be recognisable through any noise",
-                remedy="number the classes from 0",
-            )
+        check_nominal(value, self.classes)
 
     def lines(self, count: int) -> list[Line]:
         return [(RandomisedResponseEvent(self.classes, self.keep, self.sensitivity), count)]
