@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import reduce
 
 import numpy as np
 
 from privacy.conformance import Case
+from privacy.entity_cases import ENTITY_CASES
+from privacy.laws import REACH, as_law, first_column, gaussian, joint, laplace
 from stillroom.gate import (
     UNANSWERED,
     ConfidentVotes,
@@ -24,32 +25,6 @@ from stillroom.gate import (
 from stillroom.vocabulary import Pair, Relation, Unit
 
 SIGMA = Fraction(5, 2)
-REACH = 40
-
-
-def gaussian(sigma: float, centre: int = 0, reach: int = REACH) -> np.ndarray:
-    x = np.arange(-reach, reach + 1) - centre
-    whole = np.arange(-40 * int(sigma + 1), 40 * int(sigma + 1) + 1)
-    return np.exp(-(x**2) / (2 * sigma**2)) / np.exp(-(whole**2) / (2 * sigma**2)).sum()
-
-
-def laplace(scale: float, centre: int = 0, reach: int = 400) -> np.ndarray:
-    x = np.abs(np.arange(-reach, reach + 1) - centre)
-    a = np.exp(-1 / scale)
-    return (1 - a) / (1 + a) * a**x
-
-
-def joint(*laws: np.ndarray) -> np.ndarray:
-    return reduce(np.multiply.outer, laws)
-
-
-def as_law(pmf: np.ndarray, centre: int = 0) -> dict[int, float]:
-    reach = len(pmf) // 2
-    return {centre + x: float(pmf[x + reach]) for x in range(-reach, reach + 1)}
-
-
-def first_column(answers: np.ndarray) -> np.ndarray:
-    return answers[:, 0]
 
 
 def one_vote_moves(pair: Pair):
@@ -248,4 +223,5 @@ CASES = {
     "exponential-choice": choice,
     "exponential-choice-of-shared-models": lambda: choice(moved=3),
     "private-selection": selection,
+    **ENTITY_CASES,
 }

@@ -16,7 +16,10 @@ from stillroom.gate import (
     NoisyCounts,
     PrivateSelection,
     RandomisedResponse,
+    ResponseShare,
+    UnaryEncoding,
 )
+from stillroom.gate.entity_events import TruncatedGeometricEvent, UnaryEncodingEvent
 from stillroom.gate.events import ExponentialEvent, SelectionEvent
 from stillroom.gate.passage import Passage
 from stillroom.vocabulary import Norm, Sensitivity
@@ -76,11 +79,13 @@ class HalfNoise(Twin):
     def _weaker(self, real):
         if isinstance(real, PrivateSelection):
             return dataclasses.replace(real, base=self._weaker(real.base))
-        if isinstance(real, RandomisedResponse):
+        if isinstance(real, UnaryEncoding):
+            return dataclasses.replace(real, flip=real.flip / 2)
+        if isinstance(real, (RandomisedResponse, ResponseShare)):
             return dataclasses.replace(real, keep=(1 + real.keep) / 2)
         if isinstance(real, ExponentialChoice):
             return dataclasses.replace(real, steepness=2 * real.steepness)
-        noise = "scale" if hasattr(real, "scale") else "sigma"
+        noise = next(name for name in ("scale", "share", "sigma") if hasattr(real, name))
         return dataclasses.replace(real, **{noise: getattr(real, noise) / 2})
 
 
@@ -94,6 +99,10 @@ class HalvedSensitivity(Twin):
         if hasattr(event, "keep"):
             # A nominal answer has no half move: the same lie is a smaller truth probability.
             return dataclasses.replace(event, keep=(event.keep + Fraction(1, event.classes)) / 2)
+        if isinstance(event, UnaryEncodingEvent):
+            return dataclasses.replace(event, flip=(event.flip + Fraction(1, 2)) / 2)
+        if isinstance(event, TruncatedGeometricEvent):
+            return dataclasses.replace(event, scale=2 * event.scale)
         if isinstance(event, ExponentialEvent):
             return dataclasses.replace(event, epsilon=event.epsilon / 2)
         if isinstance(event, SelectionEvent):
