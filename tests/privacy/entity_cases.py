@@ -23,9 +23,9 @@ def clamped(classes: int, scale: float, truth: int, reach: int = 400) -> np.ndar
 
 
 def drawn_again(classes: int, scale: float, truth: int) -> np.ndarray:
-    """What comes of drawing until the number is a class."""
-    weights = np.exp(-np.abs(np.arange(classes) - truth) / scale)
-    return weights / weights.sum()
+    """A law on one class more, conditioned on not being that one."""
+    valid = clamped(classes + 1, scale, truth + 1, 2000)[1:]
+    return valid / valid.sum()
 
 
 def truncated_geometric() -> Case:

@@ -3,13 +3,13 @@
 Claim: exp(-1 / scale) is the ratio of neighbouring noises, and two classes of M are M - 1 apart at
 most, so a report is ((M - 1) / scale)-DP for its entity: Ghosh, Roughgarden, Sundararajan 2009,
 Theorem 2.1; clamping is post-processing. The first class against the last is the worst pair, which
-events and prices use (the proof stands with the event). A report is never drawn again: conditioned
-on a valid class the normalisers differ, and at M = 10, scale 10 the level is 1.33 and not 0.9
-(theory.md#zhao).
+events and prices use (the proof stands with the event). The law is finite, and known to double
+precision. The certified use is scale (M - 1) / epsilon, of level epsilon.
 
-The published law lives on 0..M with alpha = exp(-epsilon / M), and report 0 becomes class 1: that
-is clamping to the M classes at scale M / epsilon, of level epsilon (M - 1) / M. The certified use
-is scale (M - 1) / epsilon, of level epsilon. The law is finite, and known to double precision.
+The published law lives on 0..M with alpha = exp(-epsilon / M), and 0 is no class. Counted as class
+1 it gives what clamping to the M classes gives at scale M / epsilon: level epsilon (M - 1) / M.
+Drawn again it does not: the normalisers differ, and at M = 10, epsilon 1 the level is 1.33 and not
+0.9 (theory.md#zhao). A report is never drawn again.
 """
 
 from __future__ import annotations
