@@ -11,7 +11,7 @@ NAMES = {"mnist": "MNIST-Net", "cifar-10": "CIFAR-Net", "svhn": "SVHN-Net"}
 SETTINGS = {
     "mnist": "6,000 records, 3 epochs, 50 models",
     "cifar-10": "4,000 records, 5 epochs, 20 models",
-    "svhn": "4,000 digits, 6 epochs, 20 models",
+    "svhn": "4,000 digits, 25 epochs, 20 models",
 }
 
 

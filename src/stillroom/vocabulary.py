@@ -179,6 +179,23 @@ class Sensitivity:
         return cls(norm, {Pair(u, r): Fraction(bound) for u in units for r in Relation})
 
 
+    @classmethod
+    def of_votes(cls, weight: int, unit: Unit, per_person: int = 1) -> Sensitivity:
+        """A sum of votes, one row w e_k or zero per entity: two such rows are sqrt 2 w apart.
+
+        A person known to several entities can change all of their rows in one direction, so the
+        distance is so many times as large, and not the square root of it.
+
+        >>> of_three = Sensitivity.of_votes(1, Unit.PERSON, per_person=3)
+        >>> [int(of_three.bounds[Pair.of(unit)]) for unit in (Unit.RECORD, Unit.PERSON)]
+        [2, 18]
+        """
+        steps = Norm.UNIT_STEPS if weight <= 1 and per_person == 1 else Norm.L2_SQUARED
+        once = cls.uniform(steps, 2 * weight**2, unit).bounds
+        often = {pair: per_person**2 if pair.unit is Unit.PERSON else 1 for pair in once}
+        return cls(steps, {pair: bound * often[pair] for pair, bound in once.items()})
+
+
 class SecretSample:
     """A Poisson sample drawn by the gate; only `private` opens it, once, and it is never stored."""
 

@@ -134,9 +134,9 @@ def as_many_questions_as_records(patch):
 
     def counted(recipe, facts):
         cost = honest(recipe, facts)
-        first, (mechanism, _) = next(iter(cost.wishes.items()))
+        first, *others = cost.requests
         count = 2 if told[-1] % 2 else 1
-        return replace(cost, wishes={**cost.wishes, first: (mechanism, count)})
+        return replace(cost, requests=[replace(first, count=count), *others])
 
     patch.setattr(run, "price", counted)
 

@@ -14,7 +14,7 @@ from drawing import drawn
 from stillroom.features import FEATURES
 from stillroom.gate import Budget, Gate, GaussianSum, Ledger, Mechanism
 from stillroom.gate.entropy import Entropy
-from stillroom.release import Evaluation, LinearModel, ReleaseRecord, classifier_record
+from stillroom.release import Evaluation, LinearModel, Party, ReleaseRecord, classifier_record
 from stillroom.release.card import card_html
 from stillroom.release.files import MANIFEST, digest, to_bytes
 from stillroom.release.manifest import make_manifest
@@ -60,8 +60,7 @@ def make(
         "model": linear(),
         "classes": ("<b>", "two", "three"),
         "recipe": RECIPE,
-        "ledger": ledger,
-        "blocks": (passage.block,),
+        "parties": (Party("data", ledger, (passage.block,)),),
         "unit": unit,
         "delta": 1e-5,
         "assumptions": {"clipping": "checked: norms compared in integers"},

@@ -161,6 +161,11 @@ class SummedResponseEvent(FiniteEvent):
         rest = up((self.classes - 2) * other)
         return finite_losses.summed_response(self.honest, up(self.keep), down(other), rest)
 
+    def curve(self, pair: Pair) -> renyi.Curve:
+        # Several answers of one sum that change together do not compose: nothing is proven.
+        together = self.bounds.get(pair, Fraction(0)) > 1
+        return renyi.INFINITE if together else super().curve(pair)
+
 
 @dataclass(frozen=True)
 class DistributedGaussianEvent(Event):

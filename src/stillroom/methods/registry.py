@@ -20,6 +20,7 @@ METHODS = {
     "rona": "stillroom.methods.rona:RONA",
     "dpdfd": "stillroom.methods.dpdfd:DPDFD",
     "pg": "stillroom.methods.pg:PG",
+    "votes": "stillroom.methods.votes:VOTES",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -24,6 +25,7 @@ from stillroom.sources.training import TrainingSection
 NOMINAL_SHAPE = (64, 64)
 NOMINAL_CLASSES = 10
 EVALUATION = "evaluation"
+Wish = tuple[Mechanism, int]
 MOST_TRIED = 1 << 24
 """Numbers in the blank records on which the length of a step is tried."""
 
@@ -34,14 +36,27 @@ class Cost:
 
     Args:
         multiplier: the scale of the noise that was sought; None where the recipe gives the noise.
-        epsilon: certified, for the whole release.
-        wishes: mechanisms and numbers of answers, by the request's name, as they are reserved;
-            where the budget is short, less of the first.
+        epsilon: certified, for the whole release; of several parties, for the one that pays most.
+        requests: what is drawn.
     """
 
     multiplier: Fraction | None
     epsilon: float
-    wishes: dict[str, tuple[Mechanism, int]]
+    requests: Sequence[Request]
+
+    @property
+    def wishes(self) -> dict[str, Wish]:
+        """Mechanisms and numbers of answers, by the request's name."""
+        return self._wishes(self.requests)
+
+    def wishes_of(self, party: str) -> dict[str, Wish]:
+        """What one party reserves; where its budget is short, less of the first."""
+        own = (request.to(party) for request in self.requests)
+        return self._wishes([request for request in own if request is not None])
+
+    def _wishes(self, requests: Sequence[Request]) -> dict[str, Wish]:
+        scale = self.multiplier or Fraction(1)
+        return {request.name: (request.at(scale), request.count) for request in requests}
 
 
 def nominal_facts(recipe: Recipe) -> Facts:
@@ -88,12 +103,12 @@ def price(recipe: Recipe, facts: Facts | None = None) -> Cost:
         drawn = [request for request in requests if not (fixed_only and request.sought)]
         return [line for request in drawn for line in request.at(scale).lines(request.count)]
 
-    def cost(scale: Fraction, multiplier: Fraction | None) -> Cost:
-        wishes = {request.name: (request.at(scale), request.count) for request in requests}
-        return Cost(multiplier, price_of(lines(scale), pair).epsilon(privacy.delta), wishes)
+    def cost(multiplier: Fraction | None) -> Cost:
+        whole = price_of(lines(multiplier or Fraction(1)), pair)
+        return Cost(multiplier, whole.epsilon(privacy.delta), requests)
 
     if recipe.mode == "as-published":
-        return cost(Fraction(1), None)
+        return cost(None)
     fixed = lines(Fraction(1), fixed_only=True)
     if fixed and price_of(fixed, pair).epsilon(privacy.delta) >= privacy.epsilon:
         raise BadInput(
@@ -103,9 +118,8 @@ def price(recipe: Recipe, facts: Facts | None = None) -> Cost:
             remedy="raise evaluation_sigma, lower the sketch's mu, or declare the test part public",
         )
     if not any(request.sought for request in requests):
-        return cost(Fraction(1), None)
-    scale = smallest_sigma(lines, privacy.epsilon, privacy.delta, pair)
-    return cost(scale, scale)
+        return cost(None)
+    return cost(smallest_sigma(lines, privacy.epsilon, privacy.delta, pair))
 
 
 def _named(requests: list[Request]) -> str:

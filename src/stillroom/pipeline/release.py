@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,17 @@ from stillroom.errors import BadInput
 from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import package_of, read
 from stillroom.methods.wording import assumptions_of, stated_by, unproven_by
+from stillroom.pipeline.holders import PARTY, holder_names, holders
 from stillroom.pipeline.run import Finished, default_places, in_silence, run
 from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.pipeline.verify import verify
 from stillroom.private import cap_records, capped
 from stillroom.recipe import Recipe
-from stillroom.release import classifier_record, write_bundle
+from stillroom.release import classifier_record, record, write_bundle
 from stillroom.release.certificate import VERSION
 from stillroom.release.keys import read_private
 from stillroom.sources import Party, Progress
 from stillroom.vocabulary import Sealed
-
-PARTY = "data"
-"""The name of the only party."""
 
 
 def release(
@@ -76,10 +75,13 @@ def release(
         parts = load_parts_of(recipe, files)
         progress.tell(f"looking at {recipe.data.source}")
         with ExitStack() as stack:
+            runs = {name: _run_of(name, state) for name in holder_names(recipe)}
 
-            def opened() -> Ledger:
-                sealed = [p for p in (parts.sensitive, parts.test) if isinstance(p, Sealed)]
-                found = _ledger(recipe, files / recipe.ledger, parts, sealed, state)
+            def opened(name: str, own: Sealed[Any]) -> Ledger:
+                sealed = [part for part in (own, parts.test) if isinstance(part, Sealed)]
+                path = files / recipe.ledger
+                path = path if name == PARTY else path / f"{name}.sqlite"
+                found = _ledger(recipe, path, parts, sealed, runs[name])
                 ledger = stack.enter_context(closing(found))
                 # Before all else: a recipe for other data must not take its budgets away.
                 ledger.refuse_others(*sealed, unit=recipe.data.unit)
@@ -88,18 +90,22 @@ def release(
                     ledger.set_budget(budget, reason="set with the first release")
                 return ledger
 
-            party = Party(PARTY, parts.sensitive, opened)
+            parties = [
+                Party(name, own, partial(opened, name, own))
+                for name, own in holders(recipe, parts.sensitive).items()
+            ]
             finished = run(
                 recipe,
-                [party],
+                parties,
                 parts.public,
                 parts.test,
                 under=state.block_recipe(text),
                 places=default_places(state.folder, files),
                 progress=progress,
-                paying=_paying(state, party),
+                paying=_paying(state, runs, parties),
             )
-            state.remember(party.ledger.head())
+            for party in parties:
+                runs[party.name].remember(party.ledger.head())
             progress.tell("writing the bundle")
             return publish(finished, output, text=text, key=key)
 
@@ -118,9 +124,8 @@ def publish(
         key: the 32 bytes of a private Ed25519 key that signs the manifest.
     """
     recipe, result, terms = finished.recipe, finished.result, finished.terms
-    (party,) = finished.parties
     package, version = package_of(recipe.method)
-    record = classifier_record(
+    told = classifier_record(
         **stated_by(recipe),
         method=recipe.method,
         package=package,
@@ -128,8 +133,10 @@ def publish(
         model=result.model,
         classes=finished.facts.classes,
         recipe=text,
-        ledger=party.ledger,
-        blocks=(finished.blocks[party.name],),
+        parties=tuple(
+            record.Party(party.name, party.ledger, (finished.blocks[party.name],))
+            for party in finished.parties
+        ),
         assumptions={**terms.assumptions, **assumptions_of(recipe)},
         warnings=terms.warnings,
         public_knowledge=terms.knowledge,
@@ -143,7 +150,7 @@ def publish(
         unproven=unproven_by(recipe),
         columns=finished.columns,
     )
-    return write_bundle(record, folder, key, verify)
+    return write_bundle(told, folder, key, verify)
 
 
 def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
@@ -195,11 +202,21 @@ def _parts_of_model(recipe: Recipe, folder: Path) -> Parts:
     return Parts(nobody, model, test, replace(About.of(nobody), ids_from_content=False))
 
 
+def _run_of(party: str, state: Run) -> Run:
+    """Where the heads of a party's ledger are kept."""
+    return state if party == PARTY else state.of_party(party)
+
+
 @contextmanager
-def _paying(state: Run, party: Party) -> Iterator[None]:
-    """Around the payment, from which on the run keeps every change of the ledger outside it."""
-    party.ledger.on_new_head(state.keep)
-    with state.paying(party.ledger.head):
+def _paying(state: Run, runs: Mapping[str, Run], parties: Sequence[Party]) -> Iterator[None]:
+    """Around the payment, from which on the run keeps every change of a ledger outside it."""
+    for party in parties:
+        party.ledger.on_new_head(runs[party.name].keep)
+    with ExitStack() as stack:
+        if len(parties) > 1:
+            stack.enter_context(state.paying(lambda: None))
+        for party in parties:
+            stack.enter_context(runs[party.name].paying(party.ledger.head))
         yield
 
 

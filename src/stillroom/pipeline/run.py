@@ -21,7 +21,7 @@ from stillroom.gate import Gate, Ledger, Passage
 from stillroom.methods.base import Measured, ModelGuesses, Plan, Result, Terms
 from stillroom.methods.registry import method_named
 from stillroom.methods.wording import promise_warnings
-from stillroom.pipeline.pricing import EVALUATION, price
+from stillroom.pipeline.pricing import EVALUATION, Wish, price
 from stillroom.private import confusion
 from stillroom.recipe import Recipe
 from stillroom.release import Evaluation
@@ -132,11 +132,13 @@ def run(
         gates: dict[str, Gate] = {}
 
         def begin() -> None:
-            for party in parties if not gates else ():
+            if gates:
+                return
+            for party in parties:
                 _refuse_purpose(recipe, party.ledger)
                 gates[party.name] = Gate.of(party.ledger, *_protected(party, test))
                 _refuse_opened(party.ledger, public, test)
-                party.ledger.refuse_without_budget(recipe.privacy.epsilon)
+            _refuse_without_budgets(parties, recipe.privacy.epsilon)
 
         method = method_named(recipe.method)
         method.plan(recipe, facts)  # refuses what cannot be drawn of such records
@@ -149,9 +151,7 @@ def run(
         facts = replace(facts, width=job.width)
         name = recipe.model_dump_json() if under is None else under
         with paying or nullcontext():
-            passages = {
-                party: _pay(gate, recipe, facts, name, progress) for party, gate in gates.items()
-            }
+            passages = _pay(gates, recipe, facts, name, progress)
         result = job.run(passages)
         progress.tell("measuring")
         plan = method.plan(recipe, facts)
@@ -263,15 +263,40 @@ def _refuse_opened(ledger: Ledger, public: Dataset, test: Sealed[Dataset] | Data
         )
 
 
+def _refuse_without_budgets(parties: Sequence[Party], epsilon: float) -> None:
+    """Of one ledger by its own words; of several, once for all."""
+    without = [party for party in parties if party.ledger.promises.own_budget is None]
+    if len(parties) == 1 or not without:
+        for party in without:
+            party.ledger.refuse_without_budget(epsilon)
+        return
+    ledger = without[0].ledger
+    raise BadInput(
+        f"no budget is set for {len(without)} of {len(parties)} entities, for "
+        f"{ledger.promises.own}",
+        where=str(ledger.path.parent),
+        why="without one nobody has decided how much may be told about their records",
+        remedy=f"stillroom ledger budget set {ledger.path.parent} --epsilon {epsilon:g} "
+        "--reason '...'",
+    )
+
+
 def _pay(
-    gate: Gate, recipe: Recipe, facts: Facts, under: str, progress: Progress
-) -> dict[str, Passage]:
-    """Pay for the whole release, or, where the recipe says stop, for what fits of it (L4)."""
-    paid = gate.reopen(under)
-    if paid is not None:
-        return paid
-    progress.tell("finding the least noise")
-    wishes = price(recipe, facts).wishes
+    gates: Mapping[str, Gate], recipe: Recipe, facts: Facts, under: str, progress: Progress
+) -> dict[str, dict[str, Passage]]:
+    """Pay for the whole release, each party for its part of it."""
+    paid = {party: gate.reopen(under) for party, gate in gates.items()}
+    if None in paid.values():
+        progress.tell("finding the least noise")
+        cost = price(recipe, facts)
+    return {
+        party: _paid_by(gates[party], cost.wishes_of(party), recipe, under) if old is None else old
+        for party, old in paid.items()
+    }
+
+
+def _paid_by(gate: Gate, wishes: dict[str, Wish], recipe: Recipe, under: str) -> dict[str, Passage]:
+    """All of it or, where the recipe says stop, what fits (L4)."""
     first, (mechanism, count) = next(iter(wishes.items()))
     published = recipe.mode == "as-published"
     while True:

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import Head
 
 LARGEST_STATE = 64 << 10
-STATE, NEWEST = "run.json", "head"
+STATE, NEWEST, PARTIES = "run.json", "head", "parties"
 
 
 @dataclass
@@ -47,17 +48,29 @@ class Run:
         """What the block is reserved under: this recipe in this run."""
         return f"{self.name}\n{recipe}"
 
-    def remember(self, head: Head) -> None:
+    def of_party(self, party: str) -> Run:
+        """The part of this run that belongs to one of several parties, with heads of its ledger.
+
+        Raises:
+            BadInput: its folder cannot be made, or what it holds is damaged.
+        """
+        folder = self.folder / PARTIES / party
+        _make(folder)
+        head = _head(folder, "")
+        return Run(folder, self.name, self.recipe_hash, head, self.paid)
+
+    def remember(self, head: Head | None) -> None:
         """Keep the ledger's head outside the ledger, on disk when this ends."""
         self.head = head
         self._write()
 
     @contextmanager
-    def paying(self, head: Callable[[], Head]) -> Iterator[None]:
+    def paying(self, head: Callable[[], Head | None]) -> Iterator[None]:
         """Around the payment: until it is made, the run may be begun again with another recipe.
 
         Args:
-            head: the ledger's, which is on disk before anything is drawn.
+            head: the ledger's, which is on disk before anything is drawn; None where each of
+                several parties keeps its own.
         """
         before, self.paid = self.paid, True
         self._write()
@@ -114,18 +127,13 @@ def begin_or_continue(folder: Path, recipe: str) -> Iterator[Run]:
     Raises:
         BadInput: another process holds it, it belongs to another recipe, or it cannot be written.
     """
+    _make(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         # Not waiting, should there be a pipe of that name.
         descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_NONBLOCK, 0o600)
         lock = os.fdopen(descriptor, "w")
     except OSError as error:
-        raise BadInput(
-            f"the run folder cannot be made ({error.strerror})",
-            where=str(folder),
-            why="without it a run that is cut off could not go on",
-            remedy="choose an output folder that can be written to",
-        ) from None
+        raise _unusable(folder, error) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,6 +147,44 @@ def begin_or_continue(folder: Path, recipe: str) -> Iterator[Run]:
         yield _read(folder, recipe)
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(folder, error) from None
+
+
+def _unusable(folder: Path, error: OSError) -> BadInput:
+    return BadInput(
+        f"the run folder cannot be made ({error.strerror})",
+        where=str(folder),
+        why="without it a run that is cut off could not go on",
+        remedy="choose an output folder that can be written to",
+    )
+
+
+def _damaged(file: Path) -> BadInput:
+    return BadInput(
+        "the run's state is damaged",
+        where=str(file),
+        why="it is not known which block of the ledger belongs to it",
+        remedy="choose another output folder; what was reserved stays charged",
+    )
+
+
+def _head(folder: Path, kept: str) -> Head | None:
+    """The last head of a ledger that the run saw: the one kept with its state, or a newer one.
+
+    Raises:
+        BadInput: it is no head.
+    """
+    try:
+        heads = [Head.parse(text) for text in (kept, _newest(folder)) if text]
+    except (BadInput, OSError, ValueError):
+        raise _damaged(folder / NEWEST) from None
+    return max(heads, key=lambda head: head.seq, default=None)
+
+
 def _read(folder: Path, recipe: str) -> Run:
     digest = hashlib.sha256(recipe.encode()).hexdigest()
     file = folder / STATE
@@ -150,19 +196,14 @@ def _read(folder: Path, recipe: str) -> Run:
         state = json_object(file_content(file, LARGEST_STATE))
         if not all(isinstance(state[name], str) for name in ("run", "recipe", "head")):
             raise TypeError
-        heads = [Head.parse(text) for text in (state["head"], _newest(folder)) if text]
-        head = max(heads, key=lambda head: head.seq, default=None)
+        head = _head(folder, state["head"])
         run = Run(folder, state["run"], state["recipe"], head, state["paid"] is not False)
     except (BadInput, OSError, LookupError, TypeError, ValueError):
-        raise BadInput(
-            "the run's state is damaged",
-            where=str(file),
-            why="it is not known which block of the ledger belongs to it",
-            remedy="choose another output folder; what was reserved stays charged",
-        ) from None
+        raise _damaged(file) from None
     if run.recipe_hash != digest and not run.paid:
         # What was kept for the other recipe is not used: its names and digests hold the recipe.
         (folder / NEWEST).unlink(missing_ok=True)
+        shutil.rmtree(folder / PARTIES, ignore_errors=True)
         run = Run(folder, name=uuid.uuid4().hex, recipe_hash=digest)
         run._write()
     if run.recipe_hash != digest:

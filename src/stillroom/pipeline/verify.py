@@ -22,6 +22,7 @@ from stillroom.methods.base import Plan, Terms
 from stillroom.methods.registry import method_named, method_names, package_of, parse
 from stillroom.methods.wording import assumptions_of, stated_by, unproven_by
 from stillroom.pipeline.pricing import requests_of
+from stillroom.pipeline.holders import holder_names
 from stillroom.pipeline.run import terms_of
 from stillroom.recipe import Recipe
 from stillroom.release import data_set
@@ -96,6 +97,9 @@ def _contradictions(bundle: Opened) -> Iterator[str]:
     certificate = bundle.certificate
     try:
         recipe = parse(bundle.contents[RECIPE].decode("utf-8"))
+        if [party["name"] for party in certificate["parties"]] != holder_names(recipe):
+            yield "parties"
+            return
         paid = blocks_of(certificate)[0]["wishes"][0]["reserved"]
         terms, facts = terms_of(recipe, certificate["facts"], paid), _facts(certificate)
         plan = method_named(recipe.method).plan(recipe, facts)
@@ -124,14 +128,14 @@ def _facts(certificate: Mapping[str, Any]) -> Facts:
 
 def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a certificate, by their path, that its recipe decides."""
-    (party,) = certificate["parties"]
-    unproven = {*unproven_by(recipe), *data_set.unproven(party["data_set"])}
     method, package = certificate["method"], package_of(recipe.method)[0]
     told = {
         **stated_by(recipe),
         "method": {**method, "name": recipe.method, "package": package},
         "purpose": recipe.purpose,
-        "parties": [{**party, "unproven": sorted(map(str, unproven))}],
+        "parties": [
+            {**party, "unproven": _unproven(recipe, party)} for party in certificate["parties"]
+        ],
         "assumptions": {**terms.assumptions, **assumptions_of(recipe)},
         "public_knowledge": list(terms.knowledge),
         "warnings": list(terms.warnings),
@@ -143,6 +147,11 @@ def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> d
     if type(told["facts"].get(PUBLIC_RECORDS, 0)) is not int:
         told["facts"][PUBLIC_RECORDS] = "a whole number"
     return told
+
+
+def _unproven(recipe: Recipe, party: Mapping[str, Any]) -> list[str]:
+    """What neither the recipe's split nor the party's ids support."""
+    return sorted(map(str, {*unproven_by(recipe), *data_set.unproven(party["data_set"])}))
 
 
 def _artefacts(terms: Terms, stated: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -203,8 +212,16 @@ def _other_presence(terms: Terms, certificate: Mapping[str, Any]) -> Iterator[st
 def _other_draws(
     recipe: Recipe, requests: Sequence[Request], certificate: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Mechanisms and numbers of answers against those the recipe would reserve."""
-    blocks = blocks_of(certificate)
+    """Mechanisms and numbers of answers against those that each party would reserve."""
+    for party in certificate["parties"]:
+        own = (request.to(party["name"]) for request in requests)
+        wanted = [request for request in own if request is not None]
+        yield from _other_draws_of(recipe, wanted, party["blocks"])
+
+
+def _other_draws_of(
+    recipe: Recipe, requests: Sequence[Request], blocks: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
     drawn = [wish for block in blocks for wish in block["wishes"]]
     named = [wish["name"] for wish in drawn] == [request.name for request in requests]
     if len(blocks) != 1 or not named:

@@ -138,6 +138,10 @@ class Ensemble(TeacherSums):
     def count(self) -> int:
         return self.plan.count
 
+    def given(self, rows: Rows) -> Ensemble:
+        """The same teachers, asked by other rows: such as features that are at hand."""
+        return Ensemble(self.plan, self._groups, rows, self.classes, self.unit)
+
     def hint_residuals(
         self,
         queries: npt.NDArray[Any],

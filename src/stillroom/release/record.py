@@ -263,8 +263,6 @@ def classifier_record(
     *,
     model: ReleasedModel,
     classes: tuple[str, ...],
-    ledger: Ledger,
-    blocks: tuple[int, ...],
     evaluation: Evaluation | None,
     controls: Sequence[Control] = (),
     claim: Claim = NO_CLAIM,
@@ -274,12 +272,11 @@ def classifier_record(
     generator: ReleasedGenerator | None = None,
     **core: Any,
 ) -> ReleaseRecord:
-    """The record of the ordinary case: one classifier, made of the data of one party.
+    """The record of the ordinary case: one classifier and what stands beside it.
 
     Args:
         model, classes, columns: as `classifier` takes them; of a `CompressedModel` the compact file
             is released beside it.
-        ledger, blocks: as `Party` takes them.
         evaluation: what a test counted, if there was one.
         controls: other models on the same test, each of them paid for where it is protected; a
             private one only for benchmark or audit, with a public test.
@@ -294,7 +291,6 @@ def classifier_record(
     compact = (compact_artefact(model),) if isinstance(model, CompressedModel) else ()
     return ReleaseRecord(
         artefacts=(classifier(model, classes, columns), *more, *compact),
-        parties=(Party(PARTY, ledger, blocks),),
         sections={
             "published": claim,
             "evaluation": evaluation,

@@ -97,6 +97,8 @@ class Request:
         count: the most answers.
         sought: whether the scale is sought for the recipe's epsilon, or the recipe fixes it.
         wide: whether its width is that of the facts, which follows from networks.
+        of_party: what a party pays in its place, by the party's name, None for nothing; where all
+            parties pay alike there is no need of it.
     """
 
     name: str
@@ -104,6 +106,11 @@ class Request:
     count: int
     sought: bool = True
     wide: bool = False
+    of_party: Callable[[str], Request | None] | None = None
+
+    def to(self, party: str) -> Request | None:
+        """What one party pays; at most as much as the request itself costs."""
+        return self if self.of_party is None else self.of_party(party)
 
     @classmethod
     def fixed(cls, name: str, mechanism: Mechanism, count: int, *, wide: bool = False) -> Request:

@@ -6,7 +6,7 @@ n - d - c honest entities stand in every sum that is opened, and more of them on
 row alone has its local price only (`local_lines`), which is told and not budgeted.
 
 Claim, Gaussian shares: rows are w e_k, or zero for an entity that sits out, a set of diameter
-sqrt 2 w. The sum has the noise of h = n - d - c discrete Gaussians of parameter s. For s >= 2 its
+sqrt 2 w; a person known to m entities may move m rows, all alike: m sqrt 2 w. The sum has the noise of h = n - d - c discrete Gaussians of parameter s. For s >= 2 its
 law differs from one discrete Gaussian of variance h s^2 by a factor within exp(+-tau) at every
 point, tau = 10 sum_{k<h} exp(-2 pi^2 s^2 k / (k + 1)) per coordinate: Kairouz, Liu, Steinke 2021,
 section 3. T answers of M classes cost what that Gaussian costs, 2 T M tau of epsilon more and delta
@@ -95,8 +95,9 @@ class GaussianShare(_Share):
         colluding: how many may tell the aggregator what they sent.
         classes: coordinates of a row, at most 10,000.
         share: noise of one entity on each coordinate, at least 2; sigma / sqrt(n - d - c).
-        weight: of its vote; public.
+        weight: of its vote; public. Whoever sits out for good has weight 0, which costs nothing.
         unit: what the entity's vote protects.
+        per_person: how many entities may know the same person; their rows may move together.
 
     Raises:
         BadInput: a number is out of range, or no honest entity is left.
@@ -110,10 +111,12 @@ class GaussianShare(_Share):
     share: Fraction
     weight: int = 1
     unit: Unit = Unit.ENTITY
+    per_person: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("weight", self.weight, largest=LARGEST_WEIGHT)
+        check_count("weight", self.weight, smallest=0, largest=LARGEST_WEIGHT)
+        check_count("per_person", self.per_person, largest=self.entities)
         object.__setattr__(self, "share", check_sigma(self.share, "share"))
         if self.share < SMALLEST_SHARE:
             raise BadInput(
@@ -129,8 +132,7 @@ class GaussianShare(_Share):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        norm = Norm.UNIT_STEPS if self.weight == 1 else Norm.L2_SQUARED
-        return Sensitivity.uniform(norm, 2 * self.weight**2, self.unit)
+        return Sensitivity.of_votes(self.weight, self.unit, self.per_person)
 
     def check(self, value: Integers) -> None:
         super().check(value)
