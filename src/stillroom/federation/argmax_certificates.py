@@ -1,6 +1,6 @@
 """Certificates of one session's three parties, by an authority that exists for that session only.
 
-MPyC unpickles what its peers send: whoever could connect could run code. So both ends of every
+MPyC unpickles what its peers send: a stranger who could connect could run code. So both ends of a
 connection show a certificate. Never use those of MPyC's demos: their authority's private key is
 public.
 """

@@ -213,7 +213,7 @@ def run(job: Job, listening: socket.socket) -> dict[str, Any]:
 
 
 def _end_with(leash: int) -> None:
-    """End at once when whoever started this program has ended, in whatever way."""
+    """End at once when the process that started this one has ended, in whatever way."""
     os.read(leash, 1)
     os._exit(1)
 

@@ -145,7 +145,7 @@ def summed(plan: ArgmaxPlan, party: int, packets: Iterable[bytes]) -> Elements:
 def reconstructed(plan: ArgmaxPlan, packets: Iterable[SharePacket]) -> npt.NDArray[np.int64]:
     """The rows of one entity, from the packets of any two parties: what sharing protects from one.
 
-    For tests and for whoever wants to see it; no party ever has two.
+    For tests; no party ever has two of them.
     """
     first, second = packets
     here, there = _elements(plan, first), _elements(plan, second)

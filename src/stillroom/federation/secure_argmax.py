@@ -16,7 +16,7 @@ range. Beyond that it rests on MPyC's protocols, SHAKE-128 under keys of 128 bit
 `argmax_party` says which fault of MPyC is mended here.
 
 **Where it runs.** `secure_argmax` starts all three parties on this machine, as processes of one
-user: a rehearsal of three organisations, and no protection from whoever runs it. They listen on
+user: a rehearsal of three organisations, and no protection from that user. They listen on
 127.0.0.1 only, and talk over TLS under certificates that are made for the session. Shares reach
 them through pipes and touch no disk.
 
