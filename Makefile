@@ -9,11 +9,11 @@ export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: help demo test test-slow lint data docs clean
 .PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd
-.PHONY: bench-pg bench-in-memory
+.PHONY: bench-pg bench-in-memory bench-secure-argmax
 
 help:
 	@echo "make demo | test | test-slow | lint | data | docs | clean"
-	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-dpdfd | bench-pg | bench-in-memory"
+	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-dpdfd | bench-pg | bench-in-memory | bench-secure-argmax"
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -40,7 +40,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd bench-pg bench-in-memory
+bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd bench-pg bench-in-memory bench-secure-argmax
 
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
@@ -82,6 +82,9 @@ bench-pg: $(READY)
 # Hundreds of runs in one process, as an audit makes them.
 bench-in-memory: $(READY)
 	$(BIN)/python benchmarks/in_memory.py
+
+bench-secure-argmax: $(READY)
+	$(BIN)/python benchmarks/secure_argmax.py
 
 data: $(READY)
 	$(BIN)/stillroom data import mnist
