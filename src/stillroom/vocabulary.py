@@ -178,7 +178,6 @@ class Sensitivity:
             units = [Unit.ENTITY]
         return cls(norm, {Pair(u, r): Fraction(bound) for u in units for r in Relation})
 
-
     @classmethod
     def of_votes(cls, weight: int, unit: Unit, per_person: int = 1) -> Sensitivity:
         """A sum of votes, one row w e_k or zero per entity: two such rows are sqrt 2 w apart.

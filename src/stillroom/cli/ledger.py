@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,10 @@ budget_app = typer.Typer(help="Budgets: show them, set, raise or unset one.", no
 app.add_typer(budget_app, name="budget")
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="LEDGER")]
+Ledgers = Annotated[
+    Path,
+    typer.Argument(help="The ledger's file; or a folder: all ledgers in it.", metavar="LEDGER"),
+]
 
 
 def _open(path: Path) -> Ledger:
@@ -25,13 +30,68 @@ def _open(path: Path) -> Ledger:
     return Ledger.open(path, read_only=True)
 
 
+def files_of(path: Path) -> list[Path]:
+    """The ledger, or those in a folder: one per entity.
+
+    Raises:
+        BadInput: the folder has none.
+    """
+    from stillroom.errors import BadInput
+
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob("*.sqlite"))
+    if not found:
+        raise BadInput(
+            "there is no ledger in the folder",
+            where=str(path),
+            why="a release makes them: one for each entity",
+            remedy="name a ledger's file, or the folder that the recipe calls ledger",
+        )
+    return found
+
+
 @app.command("show")
-def show(ledger: LedgerFile, json: Json = False) -> None:
+def show(ledger: Ledgers, json: Json = False) -> None:
     """Show budgets, blocks and draws; reading changes nothing.
 
     Example: stillroom ledger show ledger.sqlite
+
+    Example: stillroom ledger show ledgers
     """
-    show_ledger(_open(ledger), json)
+    if not ledger.is_dir():
+        show_ledger(_open(ledger), json)
+        return
+    summaries = {file.stem: _summary(_open(file)) for file in files_of(ledger)}
+    if json:
+        print_json(summaries)
+        return
+    _show_entities(summaries)
+
+
+def _show_entities(summaries: dict[str, dict[str, Any]]) -> None:
+    """One line per ledger: what it may spend, has spent and has drawn."""
+    from stillroom.gate.rounding import shown
+
+    rows = []
+    for name, summary in summaries.items():
+        own = summary["budgets"][0] if summary["budgets"] else None
+        wishes = [wish for block in summary["blocks"] for wish in block["wishes"]]
+        rows.append(
+            (
+                name,
+                "none" if own is None else f"{own['epsilon']:g}",
+                "-" if own is None else shown(own["spent"], 3),
+                sum(wish["reserved"] for wish in wishes),
+                sum(wish["drawn"] for wish in wishes),
+                sum(wish["lost"] for wish in wishes),
+            )
+        )
+    table(
+        f"{len(rows)} ledgers, one per entity",
+        ("ledger", "budget", "spent so far", "reserved", "drawn", "lost"),
+        rows,
+    )
 
 
 def show_ledger(opened: Ledger, json: bool = False) -> None:
@@ -162,7 +222,7 @@ def budget_show(ledger: LedgerFile, json: Json = False) -> None:
 
 @budget_app.command("set")
 def budget_set(
-    ledger: LedgerFile,
+    ledger: Ledgers,
     epsilon: Annotated[float, typer.Option(help="The most that may ever be spent.")],
     reason: Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")],
     delta: Annotated[float, typer.Option(help="Chance that the promise fails.")] = 1e-5,
@@ -178,14 +238,19 @@ def budget_set(
     """Set a budget, or raise it; every change is a row with its reason.
 
     Example: stillroom ledger budget set ledger.sqlite --epsilon 2 --reason "first release"
+
+    Example: stillroom ledger budget set ledgers --epsilon 2 --reason "all entities alike"
     """
     from stillroom.gate import Budget, Ledger
     from stillroom.vocabulary import Pair
 
-    opened = Ledger.open(ledger)
-    wanted = Budget(epsilon, delta, opened.promises.own if pair is None else Pair.parse(pair))
-    opened.set_budget(wanted, reason)
-    typer.echo(f"budget for {wanted.pair}: epsilon {epsilon:g} at delta {delta:g}")
+    files = files_of(ledger)
+    for file in files:
+        with closing(Ledger.open(file)) as opened:
+            own = opened.promises.own if pair is None else Pair.parse(pair)
+            opened.set_budget(Budget(epsilon, delta, own), reason)
+    of = "" if files == [ledger] else f" of {len(files)} ledgers"
+    typer.echo(f"budget for {own}: epsilon {epsilon:g} at delta {delta:g}{of}")
 
 
 @budget_app.command("unset")

@@ -21,8 +21,8 @@ from stillroom.gate.ledger.chain import canonical
 from stillroom.methods.base import Plan, Terms
 from stillroom.methods.registry import method_named, method_names, package_of, parse
 from stillroom.methods.wording import assumptions_of, stated_by, unproven_by
-from stillroom.pipeline.pricing import requests_of
 from stillroom.pipeline.holders import holder_names
+from stillroom.pipeline.pricing import requests_of
 from stillroom.pipeline.run import terms_of
 from stillroom.recipe import Recipe
 from stillroom.release import data_set

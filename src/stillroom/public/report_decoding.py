@@ -69,7 +69,8 @@ def plurality(reports: Iterable[Reports], questions: int, classes: int) -> Reals
     counts: Reals = np.zeros((questions, classes))
     for one in reports:
         np.add.at(counts, (one.places, one.told), 1)
-    return np.eye(classes)[counts.argmax(axis=1)]
+    winners: Reals = np.eye(classes)[counts.argmax(axis=1)]
+    return winners
 
 
 def chances(likely: Reals) -> Reals:

@@ -61,6 +61,34 @@ def k_centre(probabilities: npt.ArrayLike, count: int, *, seed: int, round: int 
     return np.array(picked, dtype=np.int64)
 
 
+def farthest(rows: npt.ArrayLike, count: int, *, seed: int) -> Integers:
+    """The same for rows of features, by their Euclidean distances.
+
+    Args:
+        rows: one per sample.
+        count: how many to pick.
+        seed: of the first pick.
+
+    Raises:
+        BadInput: the count does not fit the rows.
+
+    >>> sorted(farthest(np.array([[0.0], [0.1], [9.0], [9.1]]), 2, seed=7).tolist())[1] >= 2
+    True
+    """
+    places = np.asarray(rows, dtype=np.float32)
+    _check_count(count, len(places))
+    squares = np.einsum("ij,ij->i", places, places)
+    picked = np.empty(count, dtype=np.int64)
+    picked[0] = order(seed, "query select", "farthest", size=len(places))[0]
+    least = np.full(len(places), np.inf, dtype=np.float32)
+    for place in range(1, count):
+        last = picked[place - 1]
+        least = np.minimum(least, squares + squares[last] - 2 * (places @ places[last]))
+        least[last] = -np.inf
+        picked[place] = least.argmax()
+    return picked
+
+
 def at_random(probabilities: npt.ArrayLike, count: int, *, seed: int, round: int = 0) -> Integers:
     """Samples in a random order, whatever the student says."""
     size = len(_checked(probabilities, count))
@@ -151,15 +179,19 @@ def _checked(probabilities: npt.ArrayLike, count: int) -> Floats:
             why="distances between them would mean nothing",
             remedy="give finite numbers >= 0 that sum up to 1 in each row, such as a softmax",
         )
-    if not 1 <= count <= len(shares):
+    _check_count(count, len(shares))
+    floored = np.maximum(shares, FLOOR)
+    return np.ascontiguousarray(floored / floored.sum(axis=1, keepdims=True))
+
+
+def _check_count(count: int, size: int) -> None:
+    if not 1 <= count <= size:
         raise BadInput(
-            f"{count} samples cannot be picked out of {len(shares)}",
+            f"{count} samples cannot be picked out of {size}",
             where="query selection",
             why="no sample is picked twice",
             remedy="pick at least 1 and at most as many as there are",
         )
-    floored = np.maximum(shares, FLOOR)
-    return np.ascontiguousarray(floored / floored.sum(axis=1, keepdims=True))
 
 
 def _sums_to_one(shares: Floats) -> bool:

@@ -6,11 +6,12 @@ n - d - c honest entities stand in every sum that is opened, and more of them on
 row alone has its local price only (`local_lines`), which is told and not budgeted.
 
 Claim, Gaussian shares: rows are w e_k, or zero for an entity that sits out, a set of diameter
-sqrt 2 w; a person known to m entities may move m rows, all alike: m sqrt 2 w. The sum has the noise of h = n - d - c discrete Gaussians of parameter s. For s >= 2 its
-law differs from one discrete Gaussian of variance h s^2 by a factor within exp(+-tau) at every
-point, tau = 10 sum_{k<h} exp(-2 pi^2 s^2 k / (k + 1)) per coordinate: Kairouz, Liu, Steinke 2021,
-section 3. T answers of M classes cost what that Gaussian costs, 2 T M tau of epsilon more and delta
-exp(T M tau) times as much; order a of the Renyi curve M tau (2a - 1) / (a - 1) more for each.
+sqrt 2 w. A person known to m entities may move m rows, all in one direction: m sqrt 2 w. The sum
+has the noise of h = n - d - c discrete Gaussians of parameter s. For s >= 2 its law differs from
+one discrete Gaussian of variance h s^2 by a factor within exp(+-tau) at every point, tau =
+10 sum_{k<h} exp(-2 pi^2 s^2 k / (k + 1)) per coordinate: Kairouz, Liu, Steinke 2021, section 3. T
+answers of M classes cost what that Gaussian costs, 2 T M tau of epsilon more and delta exp(T M tau)
+times as much; order a of the Renyi curve M tau (2a - 1) / (a - 1) more for each.
 
 Claim, summed responses (the blanket of Balle, Bell, Gascon, Nissim 2019, with the clones of
 Feldman, McMillan, Talwar 2023): p = keep and q = (1 - p) / (M - 1). Whatever its answer, each of

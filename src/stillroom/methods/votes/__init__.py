@@ -63,7 +63,7 @@ class VotesRecipe(RecipeWithPublicPart):
             "entities.epsilons: summed responses have one noise for all": (
                 entities.epsilons is not None and votes.report == "summed-response"
             ),
-            "entities.dropouts, entities.colluding: reports that are seen one by one need neither": (
+            "entities.dropouts, entities.colluding: reports by themselves need neither": (
                 not summed and entities.dropouts + entities.colluding > 0
             ),
             "published: only for mode as-published": self.published is not None and not published,

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from stillroom.methods.votes import VotesRecipe
 
 HOLDS = (
-    "holds, loosely: reports are clamped to the M classes, so one costs (M - 1) / M of it, and many "
-    "cost less than their sum; it would not hold if reports outside were drawn again"
+    "holds, loosely: reports are clamped to the M classes, so one costs (M - 1) / M of it, and "
+    "many cost less than their sum; it would not hold if reports outside were drawn again"
 )
 
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from stillroom.data import Dataset
 from stillroom.features.feature_map import FeatureMap
-from stillroom.private.entity_votes import Queries
-from stillroom.private.shard_training import pictures
-from stillroom.public.query_groups import group
-from stillroom.public.selection import farthest
-from stillroom.randomness import order
-from stillroom.vocabulary import Integers
 
 if TYPE_CHECKING:
     from stillroom.methods.votes import VotesRecipe

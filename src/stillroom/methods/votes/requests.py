@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 TESTS, VOTES = "tests", "votes"
 SMALLEST_SHARE = Fraction(2)
 STEEPEST = Fraction(1, 40)
-"""The smallest scale of a report by itself: beyond an epsilon of 40 there is no noise to speak of."""
+"""The smallest scale of a report by itself: beyond an epsilon of 40 there is hardly any noise."""
 _FINE = 10**9
 """Probabilities of reports are whole parts of it."""
 
@@ -73,7 +73,7 @@ class Asking:
         return self.recipe.votes.questions if kind == TESTS else self.recipe.votes.queries
 
     def answered_by(self, name: str, kind: str) -> Integers:
-        """The questions that an entity answers: those it is drawn for, as far as its budget goes."""
+        """What an entity answers: the questions it is drawn for, as far as its budget goes."""
         entities, privacy, asked = self.recipe.entities, self.recipe.privacy, self.questions(kind)
         drawn = drawn_for(entities, name, asked, kind)
         own = entities.epsilon_of(name, privacy.epsilon)
@@ -166,7 +166,7 @@ class Asking:
         )
 
     def _reports(self) -> Request:
-        """Reports by themselves, or summed responses: each entity has a noise of its own epsilon."""
+        """Reports by themselves, or summed responses: each entity's noise is that of its epsilon."""
         recipe, privacy = self.recipe, self.recipe.privacy
         asked = most_drawn(recipe.entities, recipe.votes.queries, VOTES)
         published = recipe.mode == "as-published"

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from stillroom.recipe import Exact, Section, Seed
-from stillroom.recipe.section import LARGEST_RATE, MOST_DRAWS, MOST_EPOCHS, MOST_PICTURES
+from stillroom.recipe.section import LARGEST_RATE, MOST_DRAWS, MOST_EPOCHS
 
 SECURE_SUM, SUMMED = "secure-sum", "summed-response"
 LOCAL = ("response", "unary", "geometric")
@@ -19,7 +19,7 @@ class VotesSection(Section):
     """What entities are asked, and how they answer."""
 
     report: Literal["secure-sum", "summed-response", "response", "unary", "geometric"] = Field(
-        SECURE_SUM,
+        "secure-sum",
         description="a secure sum of votes with shares of noise, or of randomised responses; or "
         "reports that anyone may see: randomised response, unary encoding, truncated geometric",
     )
@@ -67,7 +67,7 @@ class VotesSection(Section):
 
     @property
     def questions(self) -> int:
-        """How many public records, or groups of them, are chosen: with a threshold, to be tested."""
+        """How many public records, or groups, are chosen: with a threshold, to be tested."""
         return self.queries if self.threshold is None else (self.tested or self.queries)
 
     def misfits(self, public_records: int | None = None) -> dict[str, bool]:

@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stillroom.federation import Plan, enrol, new_session, secure_sum, suggested_neighbours
-from stillroom.gate import GaussianShare, Passage, RandomisedResponse, ResponseShare
-from stillroom.gate import TruncatedGeometric, UnaryEncoding
+from stillroom.gate import (
+    GaussianShare,
+    Passage,
+    RandomisedResponse,
+    ResponseShare,
+    TruncatedGeometric,
+    UnaryEncoding,
+)
 from stillroom.methods.votes.requests import VOTES, Asking, silence_in
 from stillroom.private.entity_votes import EntityTeacher, Queries, silence
 from stillroom.public.report_decoding import Reals, Reports
@@ -157,4 +163,4 @@ def noise_of(passages: Mapping[str, Mapping[str, Passage]], kind: str) -> float:
         passage = own.get(kind) or own[silence_in(kind)]
         assert isinstance(passage.mechanism, GaussianShare)
         total += passage.mechanism.share**2
-    return float(total) ** 0.5
+    return math.sqrt(total)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from stillroom.recipe import Section, Seed
-from stillroom.recipe.section import LARGEST_RATE, MOST_EPOCHS
+from stillroom.recipe import Section
 
 
 class StudentSection(Section):
