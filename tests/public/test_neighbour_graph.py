@@ -102,7 +102,7 @@ def test_spreading_solves_its_equation():
 
 
 def test_masses_follow_the_prior():
-    shares = np.abs(normals(4, "shares", size=(200, 3))) + [2.0, 0.1, 0.1]
+    shares = np.abs(normals(4, "shares", size=(200, 3))) + np.array([2.0, 0.1, 0.1])
     for prior in (np.array([0.5, 0.3, 0.2]), np.array([5.0, 3.0, 2.0])):
         assert np.allclose(with_masses(shares, prior).mean(axis=0), [0.5, 0.3, 0.2], atol=1e-6)
     assert np.allclose(with_masses(shares).mean(axis=0), 1 / 3, atol=1e-6)
