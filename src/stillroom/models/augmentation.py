@@ -48,10 +48,17 @@ class Views:
             pictures: (N, height, width), with or without channels at the end.
             seed: of the views.
         """
-        moved = [self._view(pictures, seed, number) for number in range(1, self.count)]
+        moved = [self.view(pictures, seed, number) for number in range(1, self.count)]
         return np.stack([pictures, *moved])
 
-    def _view(self, pictures: npt.NDArray[Any], seed: int, number: int) -> npt.NDArray[Any]:
+    def view(self, pictures: npt.NDArray[Any], seed: int, number: int) -> npt.NDArray[Any]:
+        """One view of all pictures, by its number; number 0 is moved too.
+
+        Args:
+            pictures: (N, height, width), with or without channels at the end.
+            seed: of the views.
+            number: which one.
+        """
         size = len(pictures)
         turn, right, down, scale, mirror = uniforms(seed, "view", number, size=(5, size)) * 2 - 1
         angle = np.deg2rad(self.turn) * turn
