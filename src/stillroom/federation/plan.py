@@ -12,10 +12,11 @@ least n - d rows are in it, which is what the noise shares are calculated for. T
 - k > c + d, for k neighbours: honest signers hang together by masks that nobody else knows, since
   the graph stays connected unless k entities are taken out. So nothing but their common sum opens.
 
-Among all pairs m = n, t = n - d and k = n - 1, and the first rule implies the others. In a graph
-m = k + 1. It is a ring, in an order that follows from the plan by hash; everybody has the k / 2
-nearest on each side. A neighbourhood may lose k - t entities; a session that loses more in one
-place, and no more than d in all, opens nothing although it might have.
+Among all pairs m = n, t = n - d and k = n - 1, and the first rule implies the others (or leaves one
+honest entity, which needs no company). In a graph m = k + 1. It is a ring, in an order that follows
+from the plan by hash; everybody has the k / 2 nearest on each side. A neighbourhood may lose k - t
+entities; a session that loses more in one place, and no more than d in all, opens nothing although
+it might have.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from stillroom.federation.keys import SIZE, digest, fresh
 MOST_ENTITIES = 1 << 16
 MOST_CELLS = 1 << 28
 PAIRS_PAY = 100
-"""Up to so many entities, all pairs are about as cheap as a graph."""
+"""Up to so many entities all pairs cost little, and any d of them may vanish."""
 
 
 def new_session() -> str:
