@@ -176,9 +176,10 @@ def decode(data: bytes, *expected: type[M]) -> M:
     try:
         kind = KINDS[reader.take(1)[0]]
         values = [reader.field(str(one.type)) for one in fields(kind)]
+        whole = not reader.left
     except (IndexError, ValueError):
-        kind, values = Message, []
-    if not issubclass(kind, expected) or reader.left:
+        kind, values, whole = Message, [], False
+    if not issubclass(kind, expected) or not whole:
         raise BadInput(
             "these bytes are not the message that is expected here",
             where="secure sum",

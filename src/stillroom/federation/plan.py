@@ -1,16 +1,22 @@
 """The plan of one secure sum: who takes part, who may vanish, who may collude, what is added.
 
 Of n entities d may vanish and c may work together with the aggregator. A sum is opened only when at
-least n - d rows are in it, which is what the noise shares are calculated for. Two facts about the
-threshold t carry this, among all pairs (m = n holders of each secret, t = n - d) and in each
-neighbourhood of a graph (m = k + 1 holders):
+least n - d rows are in it, which is what the noise shares are calculated for. This rests on
 
-- t > c + d: colluders cannot open a secret, and every entity shares a mask with an honest one that
-  signed the list of survivors, so no row and no group of rows can be cut off from the sum;
-- 2 t > m + c: no two lists of survivors can both be answered, as honest entities answer once.
+- n > 2 d + c: no two lists of survivors can both be signed by n - d, as honest entities sign once.
+  So all who hand out shares agree on one list of survivors and on one list of those who shared;
+- 2 t > m + c, for a secret that t of its m holders can open: what m holders keep of an entity opens
+  its self mask or its mask key, never both, and colluders alone open nothing. If an entity was told
+  of so few neighbours that none of them signed, too few of its holders signed to open its self
+  mask. So nobody can be cut off from the sum;
+- k > c + d, for k neighbours: honest signers hang together by masks that nobody else knows, since
+  the graph stays connected unless k entities are taken out. So nothing but their common sum opens.
 
-The graph is a ring in an order that follows from the plan by hash; everybody has the k / 2 nearest
-on each side. It stays connected unless k entities are taken out, and k > c + d.
+Among all pairs m = n, t = n - d and k = n - 1, and the first rule implies the others (or leaves one
+honest entity, which needs no company). In a graph m = k + 1. It is a ring, in an order that follows
+from the plan by hash; everybody has the k / 2 nearest on each side. A neighbourhood may lose k - t
+entities; a session that loses more in one place, and no more than d in all, opens nothing although
+it might have.
 """
 
 from __future__ import annotations
@@ -27,7 +33,7 @@ from stillroom.federation.keys import SIZE, digest, fresh
 MOST_ENTITIES = 1 << 16
 MOST_CELLS = 1 << 28
 PAIRS_PAY = 100
-"""Up to so many entities, all pairs are about as cheap as a graph."""
+"""Up to so many entities all pairs cost little, and any d of them may vanish."""
 
 
 def new_session() -> str:
@@ -110,12 +116,12 @@ class Plan:
             )
 
     def _check_graph(self, k: int) -> None:
-        if not (k % 2 == 0 and 0 < k < self.size - 1 and self.threshold <= k):
+        enough = k > self.colluders + self.dropouts and self.threshold <= k
+        if not (enough and k % 2 == 0 and k < self.size - 1):
             raise self.refusal(
                 f"{k} neighbours do not suffice, or are not fewer than all",
                 "a neighbourhood must open its secrets after losses, and never without honest help",
-                "give an even number, fewer than n - 1 and more than c + d and c + 2; "
-                "`suggested_neighbours` finds one",
+                "give an even number above c + d and below n - 1; see `suggested_neighbours`",
             )
 
     @property
@@ -138,7 +144,7 @@ class Plan:
         """How many holders open a secret; an entity is one of its own holders."""
         if self.neighbours is None:
             return self.floor
-        return neighbourhood_threshold(self.neighbours, self.dropouts, self.colluders)
+        return neighbourhood_threshold(self.neighbours, self.colluders)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -179,30 +185,36 @@ class Plan:
         return BadInput(what, where=f"plan {self.session}", why=why, remedy=remedy)
 
 
-def neighbourhood_threshold(neighbours: int, dropouts: int, colluders: int) -> int:
-    """The smallest t with t > c + d and 2 t > k + 1 + c.
+def neighbourhood_threshold(neighbours: int, colluders: int) -> int:
+    """The smallest t with 2 t > k + 1 + c: an entity and its k neighbours hold its secrets.
 
-    >>> neighbourhood_threshold(80, 50, 10), neighbourhood_threshold(80, 5, 2)
-    (61, 42)
+    >>> neighbourhood_threshold(62, 10), neighbourhood_threshold(8, 1)
+    (37, 6)
     """
-    return max(dropouts + colluders, (neighbours + 1 + colluders) // 2) + 1
+    return (neighbours + 1 + colluders) // 2 + 1
 
 
-def suggested_neighbours(entities: int, dropouts: int, colluders: int) -> int | None:
+def suggested_neighbours(
+    entities: int, dropouts: int, colluders: int, *, pairs_pay: int = PAIRS_PAY
+) -> int | None:
     """The fewest neighbours that a session should have; None where all pairs are as good.
 
     Privacy holds for every number that a plan accepts. This one is also large enough that d
     entities which vanish at random leave some neighbourhood below its threshold in at most one
     session of a million; such a session opens nothing.
 
+    Args:
+        entities, dropouts, colluders: n, d and c of the plan.
+        pairs_pay: up to so many entities, all pairs are taken.
+
     >>> suggested_neighbours(100, 5, 1) is None, suggested_neighbours(1000, 50, 10)
-    (True, 80)
+    (True, 62)
     """
-    if entities <= PAIRS_PAY:
+    if entities <= pairs_pay:
         return None
     for k in range(2, entities - 1, 2):
-        spare = k - neighbourhood_threshold(k, dropouts, colluders)
-        if spare >= 0:
+        spare = k - neighbourhood_threshold(k, colluders)
+        if spare >= 0 and k > colluders + dropouts:
             ways = comb(entities - 1, k)
             lost = range(spare + 1, min(k, dropouts) + 1)
             bad = sum(comb(dropouts, x) * comb(entities - 1 - dropouts, k - x) for x in lost)
