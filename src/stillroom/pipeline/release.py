@@ -79,9 +79,7 @@ def release(
 
             def opened(name: str, own: Sealed[Any]) -> Ledger:
                 sealed = [part for part in (own, parts.test) if isinstance(part, Sealed)]
-                path = files / recipe.ledger
-                path = path if name == PARTY else path / f"{name}.sqlite"
-                found = _ledger(recipe, path, parts, sealed, runs[name])
+                found = _ledger(recipe, _place_of(recipe, files, name), parts, sealed, runs[name])
                 ledger = stack.enter_context(closing(found))
                 # Before all else: a recipe for other data must not take its budgets away.
                 ledger.refuse_others(*sealed, unit=recipe.data.unit)
@@ -248,6 +246,23 @@ def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dic
             remedy="verify the bundle that is there, or choose another folder",
         )
     return certificate
+
+
+def _place_of(recipe: Recipe, files: Path, party: str) -> Path:
+    """The file of a party's ledger: of several, in a folder that only its owner may open."""
+    if party == PARTY:
+        return files / recipe.ledger
+    folder = files / recipe.ledger
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"the folder of the entities' ledgers cannot be made ({error.strerror})",
+            where=str(folder),
+            why="without ledgers nothing may be drawn",
+            remedy="choose a place that exists and can be written to",
+        ) from None
+    return folder / f"{party}.sqlite"
 
 
 def _ledger(

@@ -41,7 +41,7 @@ from stillroom.sources.base import PUBLIC_RECORDS
 
 LEAST_OF_ASKED = Fraction(1, 2)
 """Noise is found to a thousandth of its scale, so a release costs nearly what was asked for."""
-_SOUGHT = ("sigma", "threshold_sigma", "steepness")
+_SOUGHT = ("sigma", "threshold_sigma", "steepness", "share", "keep", "flip", "scale")
 """What the recipe does not fix by itself: noise that was sought for its epsilon."""
 
 

@@ -98,7 +98,7 @@ class VotesJob:
     def _answers(self, entities: Entities, passages: Passages) -> tuple[Integers, Reals]:
         """Which questions were answered, and the chances of their classes."""
         part, classes = self.recipe.votes, self.width
-        queries = self.public.queries
+        queries = self.public.queries()
         everything = np.arange(len(queries), dtype=np.int64)
         if self.recipe.mode == "as-published":
             return everything, plurality(entities.reports(queries), len(queries), classes)

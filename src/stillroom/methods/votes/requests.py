@@ -166,7 +166,7 @@ class Asking:
         )
 
     def _reports(self) -> Request:
-        """Reports by themselves, or summed responses: each entity's noise is that of its epsilon."""
+        """Reports by themselves, or summed responses: each entity has the noise of its epsilon."""
         recipe, privacy = self.recipe, self.recipe.privacy
         asked = most_drawn(recipe.entities, recipe.votes.queries, VOTES)
         published = recipe.mode == "as-published"

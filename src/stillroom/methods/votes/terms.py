@@ -49,10 +49,15 @@ def warnings_of(recipe: VotesRecipe) -> tuple[str, ...]:
     )
 
 
+def about_model(recipe: VotesRecipe) -> str:
+    """What is released, in one line."""
+    return f"network `{recipe.student.model}`, a student of {recipe.entities.count} entities' votes"
+
+
 def terms_of(recipe: VotesRecipe) -> Terms:
     """The terms of entities and student."""
     return Terms(
-        f"network `{recipe.student.model}`, a student of {recipe.entities.count} entities' votes",
+        about_model(recipe),
         assumptions_of(recipe),
         (*feature_knowledge(recipe), PUBLIC_PICTURES, NEIGHBOURS),
         warnings=warnings_of(recipe),

@@ -1,0 +1,78 @@
+"""The student of method votes: a network over public records that nobody labelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import nn
+
+from stillroom.errors import BadInput
+from stillroom.methods.votes.queries import PublicPart
+from stillroom.methods.votes.terms import about_model
+from stillroom.models import AsPictures, build
+from stillroom.public.few_labels import label_rows, learn
+from stillroom.release.exportable import refuse_unexportable
+from stillroom.release.torch_model import TorchModel
+from stillroom.sources import Setting
+from stillroom.vocabulary import Integers
+
+if TYPE_CHECKING:
+    from stillroom.methods.votes import VotesRecipe
+    from stillroom.public.report_decoding import Reals
+
+
+class VotesStudent:
+    """A network that will learn from votes, looked at before anything is paid for.
+
+    Args:
+        setting: of a recipe of method votes.
+
+    Raises:
+        BadInput: the network does not fit the records, or there are too few of them.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._recipe: VotesRecipe = setting.recipe
+        shape, classes, part = setting.facts.shape, setting.facts.classes, self._recipe.student
+        self._pictures = AsPictures(shape, self._recipe.features.full_scale)
+        network = build(part.model, self._pictures.given, len(classes), seed=0)
+        if not isinstance(network, nn.Sequential) or len(network) < 2:
+            raise BadInput(
+                f"the student `{part.model}` has no block before the last",
+                where="student.model",
+                why="neighbours are found where its last block begins",
+                remedy="give a torch.nn.Sequential whose last block gives the classes",
+            )
+        if len(setting.public.records) <= part.neighbours:
+            raise BadInput(
+                f"there are not more than {part.neighbours} public records",
+                where="student.neighbours, data.public",
+                why="votes spread over neighbours, and no record is its own",
+                remedy="make more records public, or look for fewer neighbours",
+            )
+        layers = nn.Sequential(self._pictures, network)
+        refuse_unexportable(part.model, layers, shape, classes)
+
+    def taught(self, public: PublicPart, answered: Integers, likely: Reals) -> TorchModel:
+        """The released network.
+
+        Args:
+            public: records, features and what was asked.
+            answered: the questions that were answered.
+            likely: the chances of their classes.
+        """
+        progress, recipe = self._setting.progress, self._recipe
+        progress.tell("student")
+        labels = label_rows(likely, public.of_answered(answered))
+        network = learn(
+            np.asarray(public.x),
+            public.rows,
+            labels,
+            recipe.student.plan,
+            full_scale=recipe.features.full_scale,
+            on_step=progress.step,
+        )
+        layers = nn.Sequential(self._pictures, network).eval()
+        return TorchModel(layers, self._setting.facts.shape, about_model(recipe))
