@@ -8,11 +8,15 @@ from typing import Any
 from hostile.harness import Case
 from hostile.making import Document, certificate, forged, with_files
 from stillroom.gate import (
+    GaussianShare,
     GaussianSum,
     LaplaceCounts,
     Mechanism,
     NoisyVotes,
     RandomisedResponse,
+    ResponseShare,
+    TruncatedGeometric,
+    UnaryEncoding,
 )
 from stillroom.gate.accounting import fold
 from stillroom.gate.events import lines_to_json
@@ -144,6 +148,19 @@ PRICES = [
     _case(
         "1e9 answers", _drawn(RandomisedResponse(2, Fraction(501, 1000), RECORDS), 10**9), "cost"
     ),
+    *(
+        _case(f"{count:.0e} {mechanism.name}", _drawn(mechanism, count), "cost")
+        for mechanism in (
+            TruncatedGeometric(10_000, 2**30, RECORDS),
+            UnaryEncoding(10_000, Fraction(1, 3), RECORDS),
+            GaussianShare(10**6, 0, 0, 10_000, 2, unit=RECORDS),
+            ResponseShare(10**6, 0, 0, 2, Fraction(501, 1000), RECORDS),
+        )
+        for count in (1, 5000, 10**9)
+    ),
+    _case("bits without noise", _drawn(UnaryEncoding(2, TINY, RECORDS), 10), "cost"),
+    _case("a sum of truths", _drawn(ResponseShare(9, 0, 0, 3, 1 - TINY, RECORDS), 10), "cost"),
+    _case("a weight of 2^31", _drawn(GaussianShare(9, 0, 0, 3, 2, 2**31, RECORDS), 10), "cost"),
 ]
 
 NUMBERS = [

@@ -35,6 +35,9 @@ LARGEST_LEVEL = 40
 LARGEST_SCALE = 2**30
 """Of a truncated geometric: beyond, no report tells anything."""
 
+_MOST_TERMS = 1000
+"""Of a sum over entities that are added up one by one."""
+
 SMALLEST_SHARE = 2
 """Of a distributed discrete Gaussian: below, the sum of the shares is too coarse."""
 
@@ -197,9 +200,11 @@ class DistributedGaussianEvent(Event):
     @property
     def slack(self) -> float:
         """tau = 10 sum over k < honest of exp(-2 pi^2 share^2 k / (k + 1)), per coordinate."""
-        k = np.arange(1, self.honest, dtype=np.float64)
+        k = np.arange(1, min(self.honest, _MOST_TERMS), dtype=np.float64)
         terms = np.exp(-2 * math.pi**2 * down(self.share_squared) * (k / (k + 1)))
-        tau = 10 * float(terms.sum()) * (1 + 1e-9)
+        # The terms fall, so that none of the others is above the last.
+        others = self.honest - 1 - len(k)
+        tau = 10 * float(terms.sum() + others * terms[-1:].sum()) * (1 + 1e-9)
         return math.nextafter(self.coordinates * tau, math.inf) if self.honest > 1 else 0.0
 
     @property

@@ -17,14 +17,14 @@ from scipy.stats import binom
 
 Reals = npt.NDArray[np.float64]
 
-MOST_COUNTED = 2000
+MOST_COUNTED = 1000
 """Honest entities that a summed response is priced with; more of them only hide better."""
 
 _LIFT = 1e-12
 """Added to each loss, above the roundings that it was computed with."""
 
 _MASS_LIFT = 1e-10
-"""Share added to each mass: log-factorials up to 2000 are right to 1e-11."""
+"""Share added to each mass: log-factorials up to 1000 are right to 1e-11."""
 
 _FAR = 5.0
 """A binomial number is this many times sqrt n off its mean with probability 2 e^-50 (Hoeffding)."""
@@ -32,7 +32,7 @@ _FAR = 5.0
 _CUT = 2.0**-60
 """Above that probability; charged as if it had the largest loss."""
 
-_HALF_GRID = 2**13
+_HALF_GRID = 2**11
 """Points on either side of 0 that the losses of a summed response are brought to."""
 
 
@@ -95,18 +95,21 @@ def summed_response(honest: int, keep: float, other: float, rest: float) -> Loss
     others = min(honest, MOST_COUNTED) - 1
     few, many = binom.ppf(1e-20, others, 2 * other), binom.isf(1e-20, others, 2 * other)
     beyond = float(binom.cdf(few - 1, others, 2 * other) + binom.sf(many, others, 2 * other))
-    total = np.arange(int(few), int(many) + 1, dtype=np.float64)[:, None] + 1
+    numbers = np.arange(int(few), int(many) + 1)
+    total = numbers[:, None] + 1
     reach = int(_FAR * math.sqrt(total[-1, 0])) + 3
-    first = np.floor(total / 2) + np.arange(-reach, reach + 1)
-    second = total - first
-    possible = (first >= 0) & (second >= 0)
-    a, b = np.maximum(first, 0.0), np.maximum(second, 0.0)
-    log_ways = gammaln(total + 1) - gammaln(a + 1) - gammaln(b + 1) - (total - 1) * math.log(2)
+    first = total // 2 + np.arange(-reach, reach + 1)
+    possible = (first >= 0) & (first <= total)
+    total, a = np.broadcast_to(total, first.shape)[possible], first[possible]
+    b = total - a
+    factorials = gammaln(np.arange(1.0, others + 3))
+    log_ways = factorials[total] - factorials[a] - factorials[b] - (total - 1) * math.log(2)
+    alike = binom.pmf(numbers, others, 2 * other)[total - 1 - numbers[0]]
     here, there = keep * a + other * b, other * a + keep * b
-    seen = binom.pmf(total - 1, others, 2 * other) * np.exp(log_ways) * here / total
+    seen = alike * np.exp(log_ways) * here / total
     largest = math.log(keep / other)
-    loss = np.append(np.log(here / there)[possible], (0.0, largest))
-    mass = np.append(seen[possible], (rest, 2 * beyond + _CUT))
+    loss = np.append(np.log(here / there), (0.0, largest))
+    mass = np.append(seen, (rest, 2 * beyond + _CUT))
     lifted = _lifted(loss, mass * (1 + _MASS_LIFT))
     step = max(largest, 1e-9) / _HALF_GRID
     lowest, masses = on_grid(lifted, step)

@@ -89,10 +89,13 @@ def pure(epsilon: float) -> Curve:
 
 def of_losses(losses: Losses) -> Curve:
     """A finite pair of laws: order a loses log E[exp((a - 1) loss)] / (a - 1), by summing it."""
-    below = np.array(ORDERS, dtype=np.float64)[:, None] - 1
-    sums = logsumexp(below * losses.loss, axis=1, b=losses.mass) / below[:, 0]
-    largest = float(losses.loss.max())
-    return tuple(min(largest, max(0.0, float(loss)) + 1e-12) for loss in sums)
+    below = np.array(ORDERS, dtype=np.float64) - 1
+    largest = float(losses.loss[losses.mass > 0].max())
+    means = np.exp(np.multiply.outer(below, losses.loss - largest)) @ losses.mass
+    return tuple(
+        min(largest, max(0.0, largest + math.log(mean) / a) + 1e-12)
+        for a, mean in zip(below.tolist(), means.tolist(), strict=True)
+    )
 
 
 def with_slack(curve: Sequence[float], slack: float) -> Curve:

@@ -167,7 +167,7 @@ class ResponseShare(_Share):
     If that fails, a row has the price of `local_lines`.
 
     Args:
-        entities: how many there are, at most a million; beyond 2,000 more of them are not counted.
+        entities: how many there are, at most a million; beyond 1,000 no more are counted.
         dropouts: how many of them may vanish before the sum is opened.
         colluding: how many may tell the aggregator what they sent.
         classes: how many answers there are, at most 10,000.
