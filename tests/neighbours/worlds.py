@@ -211,6 +211,16 @@ def pg(own, *, more="", features='name = "pixels"', data="", privacy="", **needs
     return Pipeline(text + own + more + _PRIVACY.format(privacy=privacy), **needs)
 
 
+def votes(own, *, privacy="", data=""):
+    """A recipe of method votes; the folder of ledgers has the name that is not compared."""
+    text = 'method = "votes"\npurpose = "benchmark"\nledger = "ledger.sqlite"\n'
+    public = 'public = "2/5"\n' + data
+    text += _DATA.format(test="1/4", open="true", data=public, features='name = "pixels"')
+    text += "[entities]\ncount = 5\nlargest = 9\n" + own
+    text += '[student]\nmodel = "mlp"\nneighbours = 3\nepochs = 1\nlearnt = 4\n'
+    return Pipeline(text + _PRIVACY.format(privacy=privacy), public="2/5")
+
+
 _HEADS = '[collection]\nmodels = 5\nshard_cap = 12\nstart = "{start}"\n[pg]\n'
 _NETS = (
     '[collection]\nmodel = "mlp"\nmodels = 3\nshard_cap = 12\nepochs = 1\nbatch = 4\n'
@@ -290,6 +300,12 @@ PIPELINES = {
         persons=True,
     ),
     "pg, networks": pg(_NETS, features=""),
+    "votes, secure sum": votes("[votes]\nqueries = 6\nsmoothing = 1\n"),
+    "votes, gated and silent": votes(
+        'participation = "1/2"\n[votes]\nqueries = 4\ntested = 6\nthreshold = "1/5"\n'
+        "abstain = 0.3\n"
+    ),
+    "votes, reports": votes('[votes]\nreport = "unary"\nqueries = 6\nselection = "groups"\n'),
     "dpdfd, teachers on shards": dpdfd_plain(
         'teachers = 3\nreading = "per-sample"\nsharing = "disjoint"\n', mode="as-published"
     ),

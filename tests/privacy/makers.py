@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from privacy.entity_makers import ENTITY_MAKERS
 from stillroom.data import Dataset, digits
 from stillroom.engine import Engine
 from stillroom.features import FEATURES, pixels
@@ -567,8 +568,11 @@ MAKERS: dict[Callable[[], Iterator[Found]], tuple[str, ...]] = {
     entries_of_heads: ("shard_models.ShardModels.latent_entries",),
     entries_of_shared_models: ("parameter_slices.ParameterSlices.entries",),
     weights_of_a_published_model: ("parameter_slices.PublishedModel._of_weights",),
+    **ENTITY_MAKERS,
 }
 """The makers, and the places in `private/` where their values are made."""
 
 UNPROTECTED = ("unprotected.unprotected",)
 """Values that declare nothing and have no finite price."""
+CONSTANT = ("entity_votes.silence",)
+"""Values that are the same whatever the records are."""

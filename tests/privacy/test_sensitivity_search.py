@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import stillroom
-from privacy import makers
-from privacy.makers import MAKERS, UNPROTECTED
+from privacy import entity_makers, makers
+from privacy.makers import CONSTANT, MAKERS, UNPROTECTED
 from stillroom.features import FEATURES
 from stillroom.gate.events import GaussianEvent
 from stillroom.private import (
@@ -85,7 +85,7 @@ def places():
 
 def test_no_maker_is_forgotten():
     searched = {place for covered in MAKERS.values() for place in covered}
-    assert set(places()) == {*searched, *UNPROTECTED}
+    assert set(places()) == {*searched, *UNPROTECTED, *CONSTANT}
 
 
 # -- mutants: each makes a value move further than declared, and the search must find it --------
@@ -100,6 +100,18 @@ def counts_as_steps(patch):
         return cls(Norm.UNIT_STEPS, {pair: records * b for pair, b in usual.bounds.items()})
 
     patch.setattr(Sensitivity, "of_counts", classmethod(steps))
+
+
+def persons_at_several_entities_as_one(patch):
+    """Rows of a person's entities move together, and are charged as if they were independent."""
+    honest = Sensitivity.of_votes.__func__
+
+    def rooted(cls, weight, unit, per_person=1):
+        once = honest(cls, weight, unit)
+        bounds = {p: b * (per_person if p.unit == "person" else 1) for p, b in once.bounds.items()}
+        return cls(honest(cls, weight, unit, per_person).norm, bounds)
+
+    patch.setattr(Sensitivity, "of_votes", classmethod(rooted))
 
 
 def clip_left_out(patch):
@@ -220,6 +232,7 @@ def networks_on_shared_records(patch):
 
 MUTANTS = {
     counts_as_steps: makers.confusion_of_persons,
+    persons_at_several_entities_as_one: entity_makers.votes_of_a_person_at_two,
     clip_left_out: makers.linear_sum,
     persons_clipped_record_by_record: makers.persons_sum,
     pooled_features: makers.features_of_pictures,

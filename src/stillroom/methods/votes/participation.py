@@ -15,7 +15,7 @@ from stillroom.recipe.entities import EntitiesSection
 from stillroom.vocabulary import Integers, Norm, Pair, Sensitivity
 
 WHOLE_WEIGHT = 64
-"""Units of the heaviest vote, where votes weigh as much as budgets allow."""
+"""Units of the heaviest vote: fine enough for shares of little noise, and for weights by budget."""
 _FINE = 10_000
 _SAFE = Fraction(199, 200)
 """Votes that a small budget pays for: prices of few and of many are not proportional to a hair."""

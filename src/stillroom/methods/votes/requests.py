@@ -87,14 +87,9 @@ class Asking:
         """Of an entity's vote, in units of the sum."""
         entities, privacy = self.recipe.entities, self.recipe.privacy
         if entities.weights == "equal":
-            return 1
+            return WHOLE_WEIGHT
         own = entities.epsilon_of(name, privacy.epsilon)
         return weight_of(own, privacy.epsilon, privacy.delta, self.recipe.data.pair)
-
-    @property
-    def heaviest(self) -> int:
-        """The weight of a vote that is paid for by the whole epsilon."""
-        return 1 if self.recipe.entities.weights == "equal" else WHOLE_WEIGHT
 
     @property
     def in_shares(self) -> bool:
@@ -120,7 +115,7 @@ class Asking:
             return Request(kind, at, count) if count and weight else None
 
         most = most_drawn(self.recipe.entities, self.questions(kind), kind)
-        return Request(kind, partial(self._share, kind, self.heaviest), most, of_party=of_party)
+        return Request(kind, partial(self._share, kind, WHOLE_WEIGHT), most, of_party=of_party)
 
     def _silence(self, kind: str) -> Request:
         name_of, at = silence_in(kind), partial(self._share, kind, 0)
@@ -149,7 +144,7 @@ class Asking:
         often = Fraction(most_drawn(entities, part.queries, VOTES))
         if part.threshold is not None:
             often += most_drawn(entities, part.questions, TESTS) / noise**2
-        distance = 2 * (self.heaviest * entities.per_person) ** 2
+        distance = 2 * (WHOLE_WEIGHT * entities.per_person) ** 2
         squared = scale**2 * distance * often + ROUNDING_VARIANCE
         if kind == TESTS:
             squared *= noise**2

@@ -23,6 +23,7 @@ from stillroom.gate import (
     TruncatedGeometric,
     UnaryEncoding,
 )
+from stillroom.methods.votes.participation import WHOLE_WEIGHT
 from stillroom.methods.votes.requests import VOTES, Asking, silence_in
 from stillroom.private.entity_votes import EntityTeacher, Queries, silence
 from stillroom.public.report_decoding import Reals, Reports
@@ -66,7 +67,7 @@ class Entities:
         """No entry of a row is larger: no noise share is REACH standard deviations long."""
         passages = (own.get(kind) or own[silence_in(kind)] for own in self.passages.values())
         shares = [p.mechanism for p in passages if isinstance(p.mechanism, GaussianShare)]
-        return self.asking.heaviest + math.ceil(REACH * max(s.share for s in shares)) + 1
+        return WHOLE_WEIGHT + math.ceil(REACH * max(s.share for s in shares)) + 1
 
     def _opened(self, rows: Mapping[str, Integers], largest: int) -> Integers:
         """The exact sum of rows, by a secure sum in this process, where nobody vanishes."""
