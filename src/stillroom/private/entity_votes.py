@@ -27,6 +27,8 @@ from stillroom.private.shard_training import Rows
 from stillroom.vocabulary import Bounded, Integers, Norm, Sensitivity, Unit
 
 ABSTAINS = -1
+RIDGE_TEMPERATURE = 0.1
+"""Scores of ridge regression lie between 0 and 1, and are no logits."""
 HERE = work.Engine("serial")
 
 
@@ -83,6 +85,7 @@ class EntityTeacher:
         trained = Ensemble.train(records, rows, plan, engine=HERE)
         self.classes, self.unit, self._per_person = trained.classes, trained.unit, per_person
         self._default = plan.default_class
+        self._temperature = RIDGE_TEMPERATURE if plan.teacher == RIDGE else 1.0
         # Public features of the queries are computed once for all entities.
         self._teacher = trained.given(np.asarray) if plan.teacher == RIDGE else trained
 
@@ -122,7 +125,7 @@ class EntityTeacher:
         # Equal scores say nothing: who has no records votes for a public class (K5).
         choices[scores.max(axis=1) == scores.min(axis=1)] = self._default
         if least is not None:
-            choices[softmax(told, 1.0)[:, 0].max(axis=1) < least] = ABSTAINS
+            choices[softmax(told, self._temperature)[:, 0].max(axis=1) < least] = ABSTAINS
         return choices
 
     def _scores(self, inputs: npt.NDArray[Any]) -> Floats:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import nn
 
+from stillroom.engine.workers import one_thread
 from stillroom.errors import BadInput
 from stillroom.methods.votes.queries import PublicPart
 from stillroom.methods.votes.terms import about_model
@@ -66,13 +67,14 @@ class VotesStudent:
         progress, recipe = self._setting.progress, self._recipe
         progress.tell("student")
         labels = label_rows(likely, public.of_answered(answered))
-        network = learn(
-            np.asarray(public.x),
-            public.rows,
-            labels,
-            recipe.student.plan,
-            full_scale=recipe.features.full_scale,
-            on_step=progress.step,
-        )
+        with one_thread():
+            network = learn(
+                np.asarray(public.x),
+                public.rows,
+                labels,
+                recipe.student.plan,
+                full_scale=recipe.features.full_scale,
+                on_step=progress.step,
+            )
         layers = nn.Sequential(self._pictures, network).eval()
         return TorchModel(layers, self._setting.facts.shape, about_model(recipe))

@@ -1,0 +1,182 @@
+"""Votes of entities from a recipe to a student: every way of answering, resumed, and by command."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stillroom.cli import run as command
+from stillroom.data import Split, digits
+from stillroom.errors import BadInput
+from stillroom.gate import Budget, Ledger
+from stillroom.methods.registry import parse
+from stillroom.methods.votes import sessions
+from stillroom.pipeline.holders import holders
+from stillroom.pipeline.run import run
+from stillroom.sources import Party
+
+RECIPE = """
+method = "votes"
+mode = "{mode}"
+purpose = "benchmark"
+ledger = "ledgers"
+[data]
+source = "digits"
+test = "1/4"
+test_is_public = true
+public = "1/2"
+declared_size = 670
+[features]
+name = "edges"
+full_scale = 16
+[entities]
+count = 9
+largest = 120
+{entities}
+[votes]
+queries = 60
+{votes}
+[student]
+model = "mlp"
+rounds = 1
+epochs = 12
+batch = 32
+neighbours = 8
+{more}
+[privacy]
+epsilon = {epsilon}
+"""
+
+
+def text(entities="", votes="", more="", mode="certified", epsilon=20.0):
+    return RECIPE.format(entities=entities, votes=votes, more=more, mode=mode, epsilon=epsilon)
+
+
+def finished(recipe_text, budget=100.0, under=None, parties=None):
+    recipe = parse(recipe_text)
+    split = Split.by_fraction(digits(), recipe.data.key, public="1/2", test="1/4")
+    parts = split.sealed(test_is_public=True)
+    if parties is None:
+        parties = []
+        for name, own in holders(recipe, parts.sensitive).items():
+            ledger = Ledger.in_memory(own, purpose="benchmark")
+            ledger.set_budget(Budget(epsilon=budget, delta=1e-5), reason="a test")
+            parties.append(Party(name, own, ledger))
+    return run(recipe, parties, parts.public, parts.test, under=under), parties
+
+
+def drawn(party):
+    return [row.body["count"] for row in party.ledger.store.rows("kind = 'draw'")]
+
+
+def test_a_secure_sum_teaches_and_every_entity_pays_once():
+    done, parties = finished(text("dropouts = 2\ncolluding = 1", "smoothing = 1"))
+    assert done.accuracy > 0.6
+    assert [drawn(party) for party in parties] == [[60]] * 9  # one row per session and entity
+
+
+slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        'report = "summed-response"',
+        pytest.param('report = "response"', marks=slow),
+        'report = "unary"\nabstain = 0.3',
+        pytest.param('report = "geometric"', marks=slow),
+        pytest.param('selection = "groups"', marks=slow),
+        'selection = "k-centre"\nabstain = 0.2',
+        'teacher = "mlp"\nepochs = 3',
+    ],
+)
+def test_every_way_of_answering(votes):
+    """With hardly any noise: what is tested is that answers find their places."""
+    done, parties = finished(text(votes=votes, epsilon=100.0), budget=200.0)
+    assert done.accuracy > 0.4
+    assert all(sum(drawn(party)) == 60 for party in parties)
+
+
+def test_tests_of_a_threshold_ask_only_where_entities_agree():
+    done, parties = finished(text(votes='threshold = "2/5"\ntested = 100\nthreshold_noise = 2'))
+    assert done.accuracy > 0.5
+    counts = [drawn(party) for party in parties]
+    assert {row[0] for row in counts} == {100}
+    assert 0 < counts[0][1] <= 60
+
+
+def test_small_budgets_end_first_and_go_on_with_noise_alone():
+    done, parties = finished(text("epsilons = [2.0, 6.0, 20.0]"))
+    spent = [party.ledger.standing()[0].epsilon for party in parties[:3]]
+    for own, most in zip(spent, (2, 6, 20), strict=True):
+        assert own <= most
+    rows = [drawn(party) for party in parties[:3]]
+    assert rows[0][0] < rows[1][0] < rows[2][0] == 60
+    assert [sum(own) for own in rows] == [60, 60, 60]  # silence fills up what votes leave
+    assert done.accuracy > 0.3
+
+
+def test_a_run_that_goes_on_asks_nobody_again(monkeypatch):
+    """The same votes are replayed, the same sum is opened, and nothing more is drawn."""
+    sums = []
+    honest = sessions.Entities.summed
+
+    def told(self, kind, queries):
+        sums.append(honest(self, kind, queries))
+        return sums[-1]
+
+    monkeypatch.setattr(sessions.Entities, "summed", told)
+    first, parties = finished(text(), under="a run")
+    before = [drawn(party) for party in parties]
+    second, _ = finished(text(), under="a run", parties=parties)
+    assert np.array_equal(*sums)
+    assert [drawn(party) for party in parties] == before
+    assert first.accuracy == second.accuracy
+
+
+def test_an_opened_sum_is_the_sum_of_all_rows(monkeypatch):
+    kept = {}
+    honest = sessions.Entities._opened
+
+    def opened(self, rows, largest):
+        kept["rows"], kept["sum"] = rows, honest(self, rows, largest)
+        return kept["sum"]
+
+    monkeypatch.setattr(sessions.Entities, "_opened", opened)
+    finished(text("dropouts = 1"))
+    assert np.array_equal(kept["sum"], np.sum(list(kept["rows"].values()), axis=0))
+    # Everybody's noise is in it: nine shares, of which eight were counted on.
+    assert len(kept["rows"]) == 9
+
+
+def test_the_papers_scheme_is_told_with_its_claim():
+    more = '[published]\nepsilon = "1/2"'
+    done, _ = finished(
+        text(votes='report = "geometric"', more=more, mode="as-published"), budget=1000.0
+    )
+    assert done.plan.claim.epsilon == pytest.approx(30)
+
+
+def test_too_few_public_records_are_refused_before_anything_is_paid():
+    with pytest.raises(BadInput, match="fewer public records"):
+        finished(text().replace("queries = 60", "queries = 5000"))
+
+
+def test_by_command(tmp_path, monkeypatch, capsys):
+    """A folder of ledgers: made, given budgets, paid from, shown; the card has a line for each."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STILLROOM_HOME", str(tmp_path / "home"))
+    (tmp_path / "r.toml").write_text(text().replace("count = 9", "count = 3"))
+    assert command(["release", "r.toml", "-o", "out"]) == 2
+    assert "3 of 3 entities" in capsys.readouterr().err
+    assert command(["ledger", "show", "r.toml.run"]) == 2
+    budget = ["ledger", "budget", "set", "ledgers", "--epsilon", "21", "--reason", "a test"]
+    assert command(budget) == 0
+    assert "of 3 ledgers" in capsys.readouterr().out
+    assert command(["release", "r.toml", "-o", "out"]) == 0
+    assert command(["verify", "out", "--json"]) == 0
+    assert '"entity-2"' in capsys.readouterr().out
+    assert command(["ledger", "show", "ledgers"]) == 0
+    assert "entity-3" in capsys.readouterr().out
+    assert "entity-1" in (tmp_path / "out" / "card.html").read_text()
+    assert command(["release", "r.toml", "-o", "second"]) == 3
