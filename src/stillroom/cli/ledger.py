@@ -272,7 +272,7 @@ def budget_unset(
 
 @app.command("export")
 def export(
-    ledger: LedgerFile,
+    ledger: Ledgers,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A file instead of the terminal.")
     ] = None,
@@ -285,7 +285,8 @@ def export(
 
     from stillroom.gate.ledger import export as export_ledger
 
-    text = json.dumps(export_ledger(_open(ledger)), indent=1)
+    told = {file.stem: export_ledger(_open(file)) for file in files_of(ledger)}
+    text = json.dumps(told if ledger.is_dir() else told[ledger.stem], indent=1)
     if output is None:
         typer.echo(text)
         return

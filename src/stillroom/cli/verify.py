@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +26,7 @@ def verify(
     from stillroom.gate.rounding import shown
     from stillroom.pipeline.verify import verify as verify_release
     from stillroom.release.files import number
+    from stillroom.release.parties import MANY
 
     report = verify_release(folder, key)
     if json:
@@ -42,7 +43,9 @@ def verify(
     typer.echo(
         f"answers: {report['reserved']} reserved, {report['drawn']} drawn, {report['lost']} lost"
     )
-    for party in report["parties"]:
+    if len(report["parties"]) > MANY:
+        _show_entities(report["parties"])
+    for party in report["parties"] if len(report["parties"]) <= MANY else ():
         of = f" of {party['name']}" if several else ""
         table(
             f"all events{of} of this release, priced again",
@@ -78,3 +81,34 @@ def verify(
     if report["tuning"] == "undeclared":
         typer.echo("note: tuning is undeclared; if it used these data, epsilon is larger")
     typer.echo(f"the releaser's word, which no bundle proves: {'; '.join(report['word'].values())}")
+
+
+def _show_entities(parties: list[dict[str, Any]]) -> None:
+    """One line per entity; the report as JSON has every figure."""
+    from stillroom.cli.printing import table
+    from stillroom.gate.rounding import shown
+    from stillroom.release.files import number
+
+    rows = []
+    for party in parties:
+        top, total = party["headline"], party["data_set"]["totals"][0]
+        again = next(
+            line["priced_again"]
+            for line in party["guarantees"]
+            if (line["for"], line["delta"]) == (top["for"], top["delta"])
+        )
+        rows.append(
+            (
+                party["name"],
+                shown(number(top["epsilon"]), 3),
+                shown(number(again), 3),
+                shown(number(total["spent"]), 3),
+                f"{total['budget']:g}",
+            )
+        )
+    told = parties[0]["headline"]
+    table(
+        f"{len(rows)} entities, each for {told['for']} at delta {told['delta']:g}",
+        ("entity", "stated", "priced again", "spent so far", "budget"),
+        rows,
+    )

@@ -101,7 +101,8 @@ class EntitiesSection(Section):
             "entities.smallest, entities.concentration, entities.seed: only for an uneven split": (
                 self.split == "even" and bool(uneven)
             ),
-            "entities.smallest: more than entities.largest": self.smallest > self.largest,
+            "entities.smallest: more than entities.largest": self.split == "uneven"
+            and self.smallest > self.largest,
             "entities.weights: there are no entities.epsilons": self.epsilons is None
             and self.weights == "budget",
             "entities.epsilons: the largest must be privacy.epsilon": self.epsilons is not None

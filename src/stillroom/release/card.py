@@ -15,6 +15,7 @@ from stillroom.release import formatting
 from stillroom.release.artefacts import main_file
 from stillroom.release.compact_parts import COMPACT
 from stillroom.release.files import number
+from stillroom.release.parties import MANY
 from stillroom.release.sections import SECTIONS, not_checked
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def card_html(certificate: Mapping[str, Any], picture: bytes | None = None) -> s
     parts = [(s.name, s.place, s.shown(certificate)) for s in SECTIONS.values()]
     return _page().render(
         c=certificate,
+        many=len(parties) > MANY,
         picture=None if picture is None else b64encode(picture).decode(),
         finite=math.isfinite(bound),
         sure=math.ceil(100 / (1 + math.exp(-bound))),
@@ -71,8 +73,8 @@ def _compact(artefacts: Sequence[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
 
 def _protected(parties: Any) -> list[str]:
     told = {
-        f"{party['name'] + ': ' if len(parties) > 1 else ''}{UNITS[line['unit']]}: whether it "
-        f"{RELATIONS[line['relation']]}": None
+        f"{party['name'] + ': ' if 1 < len(parties) <= MANY else ''}{UNITS[line['unit']]}: "
+        f"whether it {RELATIONS[line['relation']]}": None
         for party in parties
         for line in party["guarantees"]
     }

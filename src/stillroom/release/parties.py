@@ -19,6 +19,8 @@ from stillroom.release.record import PARTY, Party, unfit
 from stillroom.vocabulary import Pair
 
 COUNTS = ("reserved", "drawn", "lost")
+MANY = 4
+"""Parties whose figures are all shown; of more there is one line each."""
 _FREE = "an answer nobody paid for makes every epsilon on the certificate false"
 
 

@@ -10,7 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from stillroom.release.sections import compression, controls, evaluation, published, samples
+from stillroom.release.sections import (
+    broken_sum,
+    compression,
+    controls,
+    evaluation,
+    published,
+    samples,
+)
 from stillroom.release.sections.base import Body, Core, Section
 
 SECTIONS: Mapping[str, Section] = {
@@ -21,6 +28,7 @@ SECTIONS: Mapping[str, Section] = {
         controls.SECTION,
         compression.SECTION,
         samples.SECTION,
+        broken_sum.SECTION,
     )
 }
 _NAME = re.compile(r"(?:[a-z0-9][a-z0-9_.-]*:)?[a-z0-9][a-z0-9_ -]*")
