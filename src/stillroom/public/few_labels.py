@@ -1,8 +1,9 @@
-"""A student of few noisy labels and many public pictures without any.
+"""A student of noisy votes on some public pictures, and of many that nobody was asked about.
 
-Labels spread over the graph of neighbours; a network learns them from moved pictures; what the
-network has learnt makes a better graph, and a network learns again from what both say. All of it
-is post-processing of answers that came through the gate.
+The votes are regressed on public features and spread over the graph of neighbours; a network learns
+the labels from moved pictures. What it has learnt makes better features and a better graph, on
+which the same votes say more, and a network learns again from what both say. All of it is
+post-processing of answers that came through the gate.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ from stillroom.models.build import build
 from stillroom.models.pictures import AsPictures
 from stillroom.models.training import NetworkTraining, softened
 from stillroom.public.neighbour_graph import neighbour_graph, spread
-from stillroom.vocabulary import Integers
+from stillroom.public.vote_regression import NoisyShares, regressed
 
 Rows = npt.NDArray[np.float32]
 Reals = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 TOGETHER = 1000
-LEAST_SHARE = 1e-3
-"""What the graph rules out, the network may still say."""
+ROUNDS = 40
+"""How far a label goes on the graph."""
+LEAST_SHARE = 1e-6
+"""What one opinion rules out, another may still say."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,12 @@ class FewLabels:
         batch: pictures per step.
         learning_rate: the highest.
         neighbours: how many each picture looks for.
-        alpha: how far paid labels spread.
-        own_alpha: how far the network's own labels spread, over the graph it helped to make.
+        feature_rounds: how often features are averaged over the graph before the regression.
+        signal: variance of a weight of the regression.
+        alpha: how much a picture's regressed shares listen to its neighbours.
+        own_alpha: the same for the network's own shares, over the graph it helped to make.
         learnt: directions of the network's features that the graph sees.
         given_share: length of the given features beside the learnt ones.
-        trust: power of the paid labels beside the network's own.
         start_seed: of weights, order and views.
     """
 
@@ -61,49 +65,13 @@ class FewLabels:
     batch: int = 128
     learning_rate: float = 3e-3
     neighbours: int = 10
-    alpha: float = 0.98
+    feature_rounds: int = 6
+    signal: float = 0.3
+    alpha: float = 0.9
     own_alpha: float = 0.8
     learnt: int = 64
     given_share: float = 0.7
-    trust: float = 0.5
     start_seed: int = 0
-
-
-def label_rows(likely: npt.NDArray[Any], asked: Integers) -> Rows:
-    """For each picture, how much more likely each class is than by chance; zeros if not asked.
-
-    Args:
-        likely: one row per query, of probabilities such as `noisy_votes.posterior` gives.
-        asked: for each picture the query that speaks for it, such as its group; -1 for none.
-
-    Raises:
-        BadInput: a picture names a query that there is not.
-
-    >>> label_rows(np.array([[1.0, 0.0]]), np.array([0, -1])).tolist()
-    [[0.5, -0.5], [0.0, 0.0]]
-    """
-    if len(asked) and not -1 <= int(asked.min()) <= int(asked.max()) < len(likely):
-        raise BadInput(
-            f"pictures name queries that are not among the {len(likely)} answered",
-            where="label rows",
-            why="a label would be taken from another picture",
-            remedy="number queries from 0, and write -1 where there is none",
-        )
-    rows = np.zeros((len(asked), likely.shape[1]), dtype=np.float32)
-    spoken = asked >= 0
-    rows[spoken] = likely[asked[spoken]] - 1 / likely.shape[1]
-    return rows
-
-
-def single_queries(places: Integers, size: int) -> Integers:
-    """Which query speaks for each picture, where each query is one picture.
-
-    >>> single_queries(np.array([3, 1]), 5).tolist()
-    [-1, 1, -1, 0, -1]
-    """
-    asked = np.full(size, -1, dtype=np.int64)
-    asked[places] = np.arange(len(places))
-    return asked
 
 
 def train_on_shares(
@@ -188,25 +156,52 @@ def joined_features(given: npt.NDArray[Any], learnt: npt.NDArray[Any], plan: Few
     return np.hstack([kept, plan.given_share * given]).astype(np.float32)
 
 
-def relabelled(
+def voted(
     graph: csr_matrix,
-    own: npt.NDArray[Any],
-    labels: npt.NDArray[Any],
+    features: npt.NDArray[Any],
+    votes: NoisyShares,
     plan: FewLabels,
     prior: npt.NDArray[Any] | None = None,
 ) -> Reals:
-    """What the network and the paid labels say together, both spread over one graph.
+    """What the votes say of all pictures: regressed on the features, times the same spread.
 
     Args:
         graph: of all pictures.
-        own: the network's probabilities.
-        labels: of `label_rows`.
-        plan: how far both spread, and the power of the latter.
+        features: one row per picture.
+        votes: what was paid for.
+        plan: how far features are averaged and labels spread.
         prior: the share of each class; equal shares when left out.
+
+    Raises:
+        BadInput: sizes do not fit.
     """
-    paid = spread(graph, labels, alpha=plan.alpha, prior=prior)
-    said = spread(graph, own - 1 / own.shape[1], alpha=plan.own_alpha, prior=prior)
-    both = said * np.maximum(paid, LEAST_SHARE) ** plan.trust
+    found = regressed(
+        graph, features, votes, rounds=plan.feature_rounds, signal=plan.signal, prior=prior
+    )
+    if plan.alpha == 0:
+        return found
+    return agreed(found, spread_shares(graph, found, plan.alpha, prior))
+
+
+def spread_shares(
+    graph: csr_matrix,
+    shares: npt.NDArray[Any],
+    alpha: float,
+    prior: npt.NDArray[Any] | None = None,
+) -> Reals:
+    """Shares of all pictures, each nearer to those of its neighbours; unchanged for alpha 0."""
+    if alpha == 0:
+        return np.asarray(shares, dtype=np.float64)
+    return spread(graph, shares - 1 / shares.shape[1], alpha=alpha, rounds=ROUNDS, prior=prior)
+
+
+def agreed(*opinions: npt.NDArray[Any]) -> Reals:
+    """The product of several opinions on the same pictures, as shares.
+
+    >>> agreed(np.array([[0.5, 0.5]]), np.array([[0.9, 0.1]])).round(2).tolist()
+    [[0.9, 0.1]]
+    """
+    both = np.prod([np.maximum(opinion, LEAST_SHARE) for opinion in opinions], axis=0)
     shares: Reals = both / both.sum(axis=1, keepdims=True)
     return shares
 
@@ -214,21 +209,24 @@ def relabelled(
 def learn(
     x: npt.NDArray[Any],
     features: npt.NDArray[Any],
-    labels: npt.NDArray[Any],
+    votes: NoisyShares,
     plan: FewLabels,
     *,
     full_scale: float,
     prior: npt.NDArray[Any] | None = None,
     on_step: Progress = lambda done, total: None,
 ) -> nn.Module:
-    """The student: spread, train, and as often as planned relabel and train again.
+    """The student: label by the votes, train, and as often as planned label and train again.
 
-    Guarantee: sees public pictures and sanitised labels only, so it costs nothing.
+    Each round asks the votes anew, through the features that the last network has learnt: their
+    noise has mean zero, so that they correct a network that has gone astray.
+
+    Guarantee: sees public pictures and sanitised votes only, so it costs nothing.
 
     Args:
         x: all public pictures, as stored.
-        features: public features of them, one row each.
-        labels: of `label_rows`.
+        features: public features of them, one row each, of norm 1 or so.
+        votes: what was paid for.
         plan: the numbers.
         full_scale: the largest value of a pixel.
         prior: the share of each class; equal shares when left out.
@@ -237,27 +235,26 @@ def learn(
     Raises:
         BadInput: sizes do not fit, or the loss is not a number.
     """
-    if not len(x) == len(features) == len(labels):
+    if not len(x) == len(features) == len(votes.asked):
         raise BadInput(
-            f"{len(x)} pictures, {len(features)} rows of features and {len(labels)} of labels",
+            f"{len(x)} pictures, {len(features)} rows of features, votes on {len(votes.asked)}",
             where="student",
             remedy="give one row of each per picture, in the same order",
         )
     total = plan.rounds * plan.epochs
     graph = neighbour_graph(features, plan.neighbours)
-    shares = spread(graph, labels, alpha=plan.alpha, prior=prior)
+    shares = voted(graph, features, votes, plan, prior)
     for round in range(plan.rounds):
-        done = round * plan.epochs
-        network = train_on_shares(
-            x,
-            shares,
-            plan,
-            full_scale=full_scale,
-            round=round,
-            on_step=lambda epoch, _, done=done: on_step(done + epoch, total),  # type: ignore[misc]
-        )
+        told = _later(on_step, round * plan.epochs, total)
+        network = train_on_shares(x, shares, plan, full_scale=full_scale, round=round, on_step=told)
         if round + 1 < plan.rounds:
             own, learnt = network_says(network, x, full_scale=full_scale)
-            graph = neighbour_graph(joined_features(features, learnt, plan), plan.neighbours)
-            shares = relabelled(graph, own, labels, plan, prior)
+            joined = joined_features(features, learnt, plan)
+            graph = neighbour_graph(joined, plan.neighbours)
+            says = spread_shares(graph, own, plan.own_alpha, prior)
+            shares = agreed(says, voted(graph, joined, votes, plan, prior))
     return network
+
+
+def _later(on_step: Progress, before: int, total: int) -> Progress:
+    return lambda done, _: on_step(before + done, total)
