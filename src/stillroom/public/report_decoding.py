@@ -1,8 +1,10 @@
-"""From noisy reports of many entities to chances of the classes: post-processing of what was told.
+"""From noisy reports of many entities to vote shares: post-processing of what was told.
 
-Reports went through channels whose laws are public, so the class behind a question is found by its
-likelihood: entities with less noise weigh more by themselves. A plurality of reports is what Zhao
-2018 takes instead; with clamped reports it is wrong even when all entities agree (theory.md#zhao).
+Reports went through channels whose laws are public. So each report can be turned around to a row
+whose mean is the entity's own vote, and rows of entities with less noise weigh more. Or the class
+behind a question is found by its likelihood, where turning around would blow up the noise. A
+plurality of reports is what Zhao 2018 takes instead; with clamped reports it is wrong even when all
+entities agree (theory.md#zhao).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.errors import BadInput
 from stillroom.vocabulary import Integers
 
 Reals = npt.NDArray[np.float64]
@@ -35,6 +38,50 @@ class Reports:
     places: Integers
     told: Integers
     law: Reals
+
+
+def shares(reports: Iterable[Reports], questions: int, classes: int) -> tuple[Reals, float]:
+    """Vote shares without bias, and the standard deviation of one.
+
+    Args:
+        reports: of all entities.
+        questions: how many there were.
+        classes: how many there are; one answer more is that of one who abstains.
+
+    Raises:
+        BadInput: nobody has answered a question.
+
+    >>> law = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
+    >>> told = Reports(np.array([0, 1]), np.array([2, 0]), law)
+    >>> shares([told], 2, 3)[0].round(1).tolist()
+    [[-0.5, -0.5, 2.0], [2.0, -0.5, -0.5]]
+    """
+    total: Reals = np.zeros((questions, classes))
+    weights: Reals = np.zeros((questions, 1))
+    for one in reports:
+        rows, variance = _turned_around(one, classes)
+        total[one.places] += rows / variance
+        weights[one.places] += 1 / variance
+    if not weights.all():
+        raise BadInput(
+            "nobody was drawn to answer one of the questions",
+            where="entities.participation",
+            why="there is nothing to learn from it",
+            remedy="let more entities take part, or ask fewer questions",
+        )
+    found: Reals = total / weights
+    return found, float(np.sqrt((1 / weights).mean()))
+
+
+def _turned_around(one: Reports, classes: int) -> tuple[Reals, float]:
+    """Rows whose mean is the entity's own vote, and the mean variance of an entry."""
+    if one.told.ndim == 2:
+        flip = float(one.law[0, 1])
+        rows: Reals = (one.told[:, :classes] - flip) / (0.5 - flip)
+        return rows, flip * (1 - flip) / (0.5 - flip) ** 2
+    inverse: Reals = np.linalg.inv(one.law)[:, :classes].astype(np.float64)
+    often = one.law.mean(axis=0)
+    return inverse[one.told], float(((often @ inverse**2) - (often @ inverse) ** 2).mean())
 
 
 def likelihoods(reports: Iterable[Reports], questions: int, classes: int) -> Reals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +13,13 @@ from stillroom.methods.base import Result
 from stillroom.methods.votes.queries import PublicPart
 from stillroom.methods.votes.requests import TESTS, VOTES, Asking
 from stillroom.methods.votes.section import SECURE_SUM, SUMMED
-from stillroom.methods.votes.sessions import Entities, noise_of
+from stillroom.methods.votes.sessions import Entities
 from stillroom.methods.votes.student import VotesStudent
 from stillroom.private.ensemble_plan import EnsemblePlan
 from stillroom.private.entity_votes import EntityTeacher, Queries
-from stillroom.public.noisy_votes import posterior
 from stillroom.public.report_decoding import Reals, chances, likelihoods, plurality
+from stillroom.public.report_decoding import shares as unbiased_shares
+from stillroom.public.vote_regression import NoisyShares
 from stillroom.sources import Setting
 from stillroom.sources.base import Passages
 from stillroom.sources.trained_linear import features_of
@@ -25,6 +27,11 @@ from stillroom.vocabulary import Integers
 
 if TYPE_CHECKING:
     from stillroom.methods.votes import VotesRecipe
+
+
+AS_A_LABEL = 0.3
+"""How far a decoded class is taken to be off, where it comes without noise of its own."""
+LEAST_TOLD = 1e-9
 
 
 class VotesJob:
@@ -91,50 +98,49 @@ class VotesJob:
         entities = Entities(
             self.recipe, self.asking, self._teachers, passages, self.setting.progress
         )
-        asked, likely = self._answers(entities, passages)
+        told = self._told(entities)
         self._teachers = {}  # nothing is asked after this
-        return Result(self.student.taught(self.public, asked, likely))
+        return Result(self.student.taught(self.public, told))
 
-    def _answers(self, entities: Entities, passages: Passages) -> tuple[Integers, Reals]:
-        """Which questions were answered, and the chances of their classes."""
-        part, classes = self.recipe.votes, self.width
-        queries = self.public.queries()
-        everything = np.arange(len(queries), dtype=np.int64)
-        if self.recipe.mode == "as-published":
-            return everything, plurality(entities.reports(queries), len(queries), classes)
-        if part.local:
-            told = likelihoods(entities.reports(queries), len(queries), classes)
-            return everything, chances(told)
+    def _told(self, entities: Entities) -> NoisyShares:
+        """The entities' vote shares, with their noise, on the questions that were answered."""
+        part, queries = self.recipe.votes, self.public.queries()
+        if self.recipe.votes.report == SECURE_SUM:
+            return self._of_sums(entities, queries)
         if part.report == SUMMED:
-            return everything, self._of_responses(*entities.summed_responses(queries))
-        assert part.report == SECURE_SUM
-        if part.threshold is None:
-            return everything, self._of_votes(entities, passages, VOTES, queries)
-        passed = self._passed(entities, passages, queries)
-        if not len(passed):
-            return passed, np.zeros((0, classes))
-        return passed, self._of_votes(entities, passages, VOTES, queries.some(passed))
+            shares, noise = self._of_responses(*entities.summed_responses(queries))
+            return NoisyShares(shares, noise, self.public.speaker)
+        size, reports = (len(queries), self.width), entities.reports(queries)
+        if self.recipe.mode == "as-published":
+            return NoisyShares(plurality(reports, *size), AS_A_LABEL, self.public.speaker)
+        if part.report == "geometric":
+            likely = chances(likelihoods(reports, *size))
+            return NoisyShares(likely, AS_A_LABEL, self.public.speaker)
+        return NoisyShares(*unbiased_shares(reports, *size), self.public.speaker)
 
-    def _of_votes(
-        self, entities: Entities, passages: Passages, kind: str, queries: Queries
-    ) -> Reals:
-        whole = sum(self.asking.weight(name) for name in passages)
-        shares = entities.summed(kind, queries) / whole
-        return posterior(shares, noise_of(passages, kind) / whole)
+    def _of_sums(self, entities: Entities, queries: Queries) -> NoisyShares:
+        """The noisy histogram; with a threshold, where the entities seem to agree."""
+        answered = np.arange(len(queries), dtype=np.int64)
+        if self.recipe.votes.threshold is not None:
+            answered = self._passed(entities, queries)
+            queries = queries.some(answered)
+        shares = entities.summed(VOTES, queries) / entities.whole
+        noise = entities.noise(VOTES) / entities.whole
+        return NoisyShares(shares, noise, self.public.of_answered(answered))
 
-    def _of_responses(self, counts: Integers, keep: object) -> Reals:
+    def _of_responses(self, counts: Integers, keep: Fraction) -> tuple[Reals, float]:
         """Counts of summed responses, less what lies alone would give."""
-        truth, entities = float(keep), self.recipe.entities.count  # type: ignore[arg-type]
-        lie = (1 - truth) / (self.width - 1)
-        shares = (counts / entities - lie) / max(truth - lie, 1e-9)
-        noise = math.sqrt(lie * (1 - lie) / entities) / max(truth - lie, 1e-9)
-        return posterior(shares, noise)
+        entities, lie = self.recipe.entities.count, float((1 - keep) / (self.width - 1))
+        told = max(float(keep) - lie, LEAST_TOLD)
+        noise = math.sqrt(lie * (1 - lie) / entities) / told
+        return (counts / entities - lie) / told, noise
 
-    def _passed(self, entities: Entities, passages: Passages, queries: Queries) -> Integers:
-        """Questions on which enough entities seem to agree, as many as are paid for."""
+    def _passed(self, entities: Entities, queries: Queries) -> Integers:
+        """Questions on which enough entities seem to agree; the surest where too few do."""
         part = self.recipe.votes
         assert part.threshold is not None
-        whole = sum(self.asking.weight(name) for name in passages)
         largest = entities.summed(TESTS, queries).max(axis=1)
-        passed = np.flatnonzero(largest >= float(part.threshold) * whole)
+        passed = np.flatnonzero(largest >= float(part.threshold) * entities.whole)
+        if not len(passed):
+            passed = np.argsort(-largest, kind="stable")
         return passed[: part.queries].astype(np.int64)

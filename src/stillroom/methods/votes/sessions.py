@@ -63,11 +63,23 @@ class Entities:
         }
         return self._opened(rows, self._largest(kind))
 
+    @property
+    def whole(self) -> int:
+        """The weight of all votes together, in units of the sum."""
+        return sum(self.asking.weight(name) for name in self.teachers)
+
+    def noise(self, kind: str) -> float:
+        """The noise on each count of an opened sum: everybody's share is in it."""
+        return math.sqrt(sum(share**2 for share in self._shares(kind)))
+
+    def _shares(self, kind: str) -> list[Fraction]:
+        passages = (own.get(kind) or own[silence_in(kind)] for own in self.passages.values())
+        found = [passage.mechanism for passage in passages]
+        return [one.share for one in found if isinstance(one, GaussianShare)]
+
     def _largest(self, kind: str) -> int:
         """No entry of a row is larger: no noise share is REACH standard deviations long."""
-        passages = (own.get(kind) or own[silence_in(kind)] for own in self.passages.values())
-        shares = [p.mechanism for p in passages if isinstance(p.mechanism, GaussianShare)]
-        return WHOLE_WEIGHT + math.ceil(REACH * max(s.share for s in shares)) + 1
+        return WHOLE_WEIGHT + math.ceil(REACH * max(self._shares(kind))) + 1
 
     def _opened(self, rows: Mapping[str, Integers], largest: int) -> Integers:
         """The exact sum of rows, by a secure sum in this process, where nobody vanishes."""
@@ -155,13 +167,3 @@ def law_of(passage: Passage) -> Reals:
     return np.array(
         [[float(p) for p in mechanism.law(answer)] for answer in range(mechanism.classes)]
     )
-
-
-def noise_of(passages: Mapping[str, Mapping[str, Passage]], kind: str) -> float:
-    """The noise on each count of an opened sum: everybody's share is in it."""
-    total = Fraction(0)
-    for own in passages.values():
-        passage = own.get(kind) or own[silence_in(kind)]
-        assert isinstance(passage.mechanism, GaussianShare)
-        total += passage.mechanism.share**2
-    return math.sqrt(total)

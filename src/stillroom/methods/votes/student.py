@@ -12,15 +12,14 @@ from stillroom.errors import BadInput
 from stillroom.methods.votes.queries import PublicPart
 from stillroom.methods.votes.terms import about_model
 from stillroom.models import AsPictures, build
-from stillroom.public.few_labels import label_rows, learn
+from stillroom.public.few_labels import learn
+from stillroom.public.vote_regression import NoisyShares
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.torch_model import TorchModel
 from stillroom.sources import Setting
-from stillroom.vocabulary import Integers
 
 if TYPE_CHECKING:
     from stillroom.methods.votes import VotesRecipe
-    from stillroom.public.report_decoding import Reals
 
 
 class VotesStudent:
@@ -56,22 +55,20 @@ class VotesStudent:
         layers = nn.Sequential(self._pictures, network)
         refuse_unexportable(part.model, layers, shape, classes)
 
-    def taught(self, public: PublicPart, answered: Integers, likely: Reals) -> TorchModel:
+    def taught(self, public: PublicPart, told: NoisyShares) -> TorchModel:
         """The released network.
 
         Args:
-            public: records, features and what was asked.
-            answered: the questions that were answered.
-            likely: the chances of their classes.
+            public: records and features.
+            told: the entities' noisy votes.
         """
         progress, recipe = self._setting.progress, self._recipe
         progress.tell("student")
-        labels = label_rows(likely, public.of_answered(answered))
         with one_thread():
             network = learn(
                 np.asarray(public.x),
                 public.rows,
-                labels,
+                told,
                 recipe.student.plan,
                 full_scale=recipe.features.full_scale,
                 on_step=progress.step,

@@ -28,7 +28,13 @@ class StudentSection(Section):
     neighbours: int = Field(
         10, ge=1, le=1000, description="that each public record looks for, by its features"
     )
-    alpha: float = Field(0.98, ge=0, lt=1, description="how far votes spread over neighbours")
+    feature_rounds: int = Field(
+        6, ge=0, le=1000, description="how often features are averaged over neighbours"
+    )
+    signal: float = Field(
+        0.3, gt=0, le=LARGEST_RATE, description="how much votes may follow features"
+    )
+    alpha: float = Field(0.9, ge=0, lt=1, description="how far votes spread over neighbours")
     own_alpha: float = Field(
         0.8, ge=0, lt=1, description="how far the network's own answers spread"
     )
@@ -37,9 +43,6 @@ class StudentSection(Section):
     )
     given_share: float = Field(
         0.7, ge=0, le=LARGEST_RATE, description="length of the features beside them"
-    )
-    trust: float = Field(
-        0.5, ge=0, le=LARGEST_RATE, description="power of votes beside the network's own answers"
     )
     turn: float = Field(10.0, ge=0, le=180, description="the farthest turn of a view, in degrees")
     shift: float = Field(0.07, ge=0, lt=1, description="its farthest shift, as a share of the side")
