@@ -77,7 +77,7 @@ def _turned_around(one: Reports, classes: int) -> tuple[Reals, float]:
     """Rows whose mean is the entity's own vote, and the mean variance of an entry."""
     if one.told.ndim == 2:
         flip = float(one.law[0, 1])
-        rows: Reals = (one.told[:, :classes] - flip) / (0.5 - flip)
+        rows = (one.told[:, :classes].astype(np.float64) - flip) / (0.5 - flip)
         return rows, flip * (1 - flip) / (0.5 - flip) ** 2
     inverse: Reals = np.linalg.inv(one.law)[:, :classes].astype(np.float64)
     often = one.law.mean(axis=0)
