@@ -9,11 +9,11 @@ export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: help demo test test-slow lint data docs clean
 .PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd
-.PHONY: bench-pg bench-in-memory bench-secure-argmax
+.PHONY: bench-pg bench-votes bench-in-memory
 
 help:
 	@echo "make demo | test | test-slow | lint | data | docs | clean"
-	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-dpdfd | bench-pg | bench-in-memory | bench-secure-argmax"
+	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-dpdfd | bench-pg | bench-votes | bench-in-memory"
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -40,7 +40,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd bench-pg bench-in-memory bench-secure-argmax
+bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd bench-pg bench-votes bench-in-memory
 
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
@@ -79,12 +79,15 @@ bench-pg: $(READY)
 	$(BIN)/python benchmarks/pg_figures.py; figures=$$?; \
 	wait $$latents && test $$speed$$figures = 00
 
+# Students of entities' votes; the secure sum by its size; winners alone.
+bench-votes: $(READY)
+	$(BIN)/python benchmarks/secure_sum.py; sums=$$?; \
+	$(BIN)/python benchmarks/secure_argmax.py; winners=$$?; \
+	$(BIN)/python benchmarks/votes.py && test $$sums$$winners = 00
+
 # Hundreds of runs in one process, as an audit makes them.
 bench-in-memory: $(READY)
 	$(BIN)/python benchmarks/in_memory.py
-
-bench-secure-argmax: $(READY)
-	$(BIN)/python benchmarks/secure_argmax.py
 
 data: $(READY)
 	$(BIN)/stillroom data import mnist

@@ -41,7 +41,7 @@ def shape(printed):
     return re.sub(r"[\s─]+", " ", re.sub(r"\d+(\.\d+)?%?", "N", without_ids))
 
 
-LONG_PAGES = ("rona.md", "private-room.md", "dpdfd.md", "only-a-model.md", "pg.md")
+LONG_PAGES = ("rona.md", "private-room.md", "dpdfd.md", "only-a-model.md", "pg.md", "votes.md")
 """Their releases take more than 20 seconds each."""
 
 
@@ -164,6 +164,16 @@ def test_every_key_of_pg_is_in_its_table():
     known = keys_of(plain + 'model = "mnist-net"\n[published]', start + shards)
     own = ("collection", "pg", "published")
     assert key_tables("pg.md") == {k: at for k, at in known.items() if k.split(".")[0] in own}
+
+
+def test_every_key_of_votes_is_in_its_table():
+    public = "declared_size = 1440\npublic = 0.5\ntest_is_public = true"
+    start = 'method = "votes"\n' + LEAST.replace("declared_size = 1440", public)
+    start += "\n[entities]\ncount = 10\nlargest = 100\n"
+    published = 'mode = "as-published"\n' + start + '[votes]\nreport = "geometric"\n[published]\n'
+    known = keys_of(published, start)
+    own = ("entities", "votes", "student", "published")
+    assert key_tables("votes.md") == {k: at for k, at in known.items() if k.split(".")[0] in own}
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=name_of)

@@ -35,7 +35,7 @@ class EntitiesSection(Section):
     concentration: float = Field(
         0.3, gt=0, le=LARGEST_RATE, description="uneven: small makes entities of few classes"
     )
-    seed: Seed = Field(0, description="uneven: of sizes and classes; never of noise")
+    seed: Seed = Field(0, description="of uneven parts, and of the lottery; never of noise")
     epsilons: list[Own] | None = Field(
         None,
         min_length=1,
@@ -95,10 +95,10 @@ class EntitiesSection(Section):
     def misfits(self, declared_size: int, epsilon: float) -> dict[str, bool]:
         """Keys that are fine by themselves and make no sense together."""
         given, n, d, c = self.model_fields_set, self.count, self.dropouts, self.colluding
-        uneven = {"smallest", "concentration", "seed"} & given
+        uneven = {"smallest", "concentration"} & given
         return {
             "entities.count: more entities than data.declared_size records": n > declared_size,
-            "entities.smallest, entities.concentration, entities.seed: only for an uneven split": (
+            "entities.smallest, entities.concentration: only for an uneven split": (
                 self.split == "even" and bool(uneven)
             ),
             "entities.smallest: more than entities.largest": self.split == "uneven"
