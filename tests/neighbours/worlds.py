@@ -302,7 +302,7 @@ PIPELINES = {
     "pg, networks": pg(_NETS, features=""),
     "votes, secure sum": votes("[votes]\nqueries = 6\nsmoothing = 1\n"),
     "votes, gated and silent": votes(
-        'participation = "1/2"\n[votes]\nqueries = 4\ntested = 6\nthreshold = "1/5"\n'
+        'participation = "4/5"\n[votes]\nqueries = 4\ntested = 6\nthreshold = "1/5"\n'
         "abstain = 0.3\n"
     ),
     "votes, reports": votes('[votes]\nreport = "unary"\nqueries = 6\nselection = "groups"\n'),

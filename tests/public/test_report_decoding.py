@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stillroom.errors import BadInput
 from stillroom.gate import RandomisedResponse, TruncatedGeometric, UnaryEncoding
 from stillroom.gate.entropy import SeededEntropy
 from stillroom.public.report_decoding import Reports, chances, likelihoods, plurality, shares
@@ -85,9 +84,3 @@ def test_turned_around_reports_have_no_bias_and_the_noise_they_say():
         off = found - expected
         assert abs(off.mean()) < 6 * noise / np.sqrt(off.size)
         assert 0.8 * noise < off.std() < 1.3 * noise
-
-
-def test_a_question_that_nobody_answers_is_refused():
-    told = Reports(np.array([0]), np.array([1]), np.eye(3) * 0.4 + 0.2)
-    with pytest.raises(BadInput, match="nobody"):
-        shares([told], 2, 3)

@@ -17,6 +17,13 @@ def holder_names(recipe: Recipe) -> list[str]:
     return [PARTY] if section is None else section.names
 
 
+def own_epsilon(recipe: Recipe, name: str) -> float:
+    """The most that a release may cost a holder: entities may have budgets of their own."""
+    section: EntitiesSection | None = recipe.section("entities")
+    usual = recipe.privacy.epsilon
+    return usual if section is None else section.epsilon_of(name, usual)
+
+
 def holders(recipe: Recipe, sensitive: Sealed[Any]) -> dict[str, Sealed[Any]]:
     """The sensitive records of each, sealed."""
     section: EntitiesSection | None = recipe.section("entities")

@@ -21,7 +21,7 @@ from stillroom.gate.ledger.chain import canonical
 from stillroom.methods.base import Plan, Terms
 from stillroom.methods.registry import method_named, method_names, package_of, parse
 from stillroom.methods.wording import assumptions_of, stated_by, unproven_by
-from stillroom.pipeline.holders import holder_names
+from stillroom.pipeline.holders import holder_names, own_epsilon
 from stillroom.pipeline.pricing import requests_of
 from stillroom.pipeline.run import terms_of
 from stillroom.recipe import Recipe
@@ -263,3 +263,7 @@ def _other_price(
     whole = sought and recipe.privacy.on_exhausted == "refuse"
     if not (float(LEAST_OF_ASKED) * asked if whole else 0) <= spent <= asked:
         yield f"it asks for epsilon {asked:g}"
+    for party in certificate["parties"]:
+        own = own_epsilon(recipe, party["name"])
+        if number(party["headline"]["epsilon"]) > own:
+            yield f"{party['name']} has an epsilon of {own:g}"

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.errors import BadInput
 from stillroom.vocabulary import Integers
 
 Reals = npt.NDArray[np.float64]
@@ -48,8 +47,7 @@ def shares(reports: Iterable[Reports], questions: int, classes: int) -> tuple[Re
         questions: how many there were.
         classes: how many there are; one answer more is that of one who abstains.
 
-    Raises:
-        BadInput: nobody has answered a question.
+    Assumes: somebody has answered each question.
 
     >>> law = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
     >>> told = Reports(np.array([0, 1]), np.array([2, 0]), law)
@@ -62,13 +60,6 @@ def shares(reports: Iterable[Reports], questions: int, classes: int) -> tuple[Re
         rows, variance = _turned_around(one, classes)
         total[one.places] += rows / variance
         weights[one.places] += 1 / variance
-    if not weights.all():
-        raise BadInput(
-            "nobody was drawn to answer one of the questions",
-            where="entities.participation",
-            why="there is nothing to learn from it",
-            remedy="let more entities take part, or ask fewer questions",
-        )
     found: Reals = total / weights
     return found, float(np.sqrt((1 / weights).mean()))
 

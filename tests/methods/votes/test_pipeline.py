@@ -163,6 +163,18 @@ def test_too_few_public_records_are_refused_before_anything_is_paid():
         finished(text().replace("queries = 60", "queries = 5000"))
 
 
+def test_a_lottery_that_leaves_a_question_to_nobody_is_refused_before_anything_is_paid():
+    with pytest.raises(BadInput, match="nobody is drawn"):
+        finished(text('participation = "1/20"'))
+
+
+def test_a_lottery_is_accounted_for_in_the_shares():
+    """Where fewer entities answer a question, the vote of each counts more."""
+    done, parties = finished(text('participation = "4/5"'))
+    assert done.accuracy > 0.4
+    assert all(sum(drawn(party)) == 60 for party in parties)  # votes and silence together
+
+
 def test_by_command(tmp_path, monkeypatch, capsys):
     """A folder of ledgers: made, given budgets, paid from, shown; the card has a line for each."""
     monkeypatch.chdir(tmp_path)

@@ -66,6 +66,14 @@ class VotesJob:
                 why="a record is asked about once",
                 remedy="ask fewer questions, or make more records public",
             )
+        for kind in self.asking.kinds:
+            if not self.asking.weights(kind, self.asking.questions(kind)).all():
+                raise BadInput(
+                    "nobody is drawn, or has a budget, to answer one of the questions",
+                    where="entities.participation, entities.epsilons",
+                    why="there would be nothing to learn from it",
+                    remedy="let more entities take part, or ask fewer questions",
+                )
 
     def _trained(self) -> dict[str, EntityTeacher]:
         """One teacher per entity, each from its own records."""
@@ -124,8 +132,9 @@ class VotesJob:
         if self.recipe.votes.threshold is not None:
             answered = self._passed(entities, queries)
             queries = queries.some(answered)
-        shares = entities.summed(VOTES, queries) / entities.whole
-        noise = entities.noise(VOTES) / entities.whole
+        weights = self.asking.weights(VOTES, len(queries))[:, None]
+        shares = entities.summed(VOTES, queries) / weights
+        noise = entities.noise(VOTES) * float((1 / weights).mean())
         return NoisyShares(shares, noise, self.public.of_answered(answered))
 
     def _of_responses(self, counts: Integers, keep: Fraction) -> tuple[Reals, float]:
@@ -140,7 +149,8 @@ class VotesJob:
         part = self.recipe.votes
         assert part.threshold is not None
         largest = entities.summed(TESTS, queries).max(axis=1)
-        passed = np.flatnonzero(largest >= float(part.threshold) * entities.whole)
+        whole = self.asking.weights(TESTS, len(queries))
+        passed = np.flatnonzero(largest >= float(part.threshold) * whole)
         if not len(passed):
             passed = np.argsort(-largest, kind="stable")
         return passed[: part.queries].astype(np.int64)

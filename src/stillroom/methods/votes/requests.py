@@ -13,6 +13,8 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stillroom.gate import (
     GaussianShare,
     Mechanism,
@@ -90,6 +92,14 @@ class Asking:
             return WHOLE_WEIGHT
         own = entities.epsilon_of(name, privacy.epsilon)
         return weight_of(own, privacy.epsilon, privacy.delta, self.recipe.data.pair)
+
+    def weights(self, kind: str, questions: int) -> Integers:
+        """The weight of all votes on each of the first questions, as if nobody abstained."""
+        total = np.zeros(questions, dtype=np.int64)
+        for name in self.recipe.entities.names:
+            places = self.answered_by(name, kind)
+            total[places[places < questions]] += self.weight(name)
+        return total
 
     @property
     def in_shares(self) -> bool:

@@ -63,11 +63,6 @@ class Entities:
         }
         return self._opened(rows, self._largest(kind))
 
-    @property
-    def whole(self) -> int:
-        """The weight of all votes together, in units of the sum."""
-        return sum(self.asking.weight(name) for name in self.teachers)
-
     def noise(self, kind: str) -> float:
         """The noise on each count of an opened sum: everybody's share is in it."""
         return math.sqrt(sum(share**2 for share in self._shares(kind)))
