@@ -144,3 +144,9 @@ def test_rows_that_do_not_fit_are_refused():
     x, rows, votes = few()
     with pytest.raises(BadInput, match="1200 pictures, 1199 rows"):
         learn(x, rows[1:], votes, PLAN, full_scale=16)
+
+
+@pytest.mark.parametrize("numbers", [{"rounds": 0}, {"epochs": 0}])
+def test_a_student_that_would_learn_nothing_is_refused(numbers):
+    with pytest.raises(BadInput, match="learns nothing"):
+        FewLabels(**numbers)

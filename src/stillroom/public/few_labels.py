@@ -56,6 +56,9 @@ class FewLabels:
         learnt: directions of the network's features that the graph sees.
         given_share: length of the given features beside the learnt ones.
         start_seed: of weights, order and views.
+
+    Raises:
+        BadInput: there is no round or no epoch.
     """
 
     model: str = "wavelet-70k"
@@ -65,13 +68,21 @@ class FewLabels:
     batch: int = 128
     learning_rate: float = 3e-3
     neighbours: int = 10
-    feature_rounds: int = 6
+    feature_rounds: int = 12
     signal: float = 0.3
-    alpha: float = 0.9
+    alpha: float = 0.95
     own_alpha: float = 0.8
     learnt: int = 64
     given_share: float = 0.7
     start_seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1 or self.epochs < 1:
+            raise BadInput(
+                f"a student of {self.rounds} rounds of {self.epochs} epochs learns nothing",
+                where="student",
+                remedy="plan at least one round of one epoch",
+            )
 
 
 def train_on_shares(
@@ -218,8 +229,7 @@ def learn(
 ) -> nn.Module:
     """The student: label by the votes, train, and as often as planned label and train again.
 
-    Each round asks the votes anew, through the features that the last network has learnt: their
-    noise has mean zero, so that they correct a network that has gone astray.
+    Each round regresses the same votes again, on features that the last network has learnt.
 
     Guarantee: sees public pictures and sanitised votes only, so it costs nothing.
 

@@ -94,7 +94,7 @@ def regressed(
     features: npt.NDArray[Any],
     votes: NoisyShares,
     *,
-    rounds: int = 6,
+    rounds: int = 12,
     signal: float = 0.3,
     prior: npt.NDArray[Any] | None = None,
 ) -> Reals:

@@ -29,12 +29,12 @@ class StudentSection(Section):
         10, ge=1, le=1000, description="that each public record looks for, by its features"
     )
     feature_rounds: int = Field(
-        6, ge=0, le=1000, description="how often features are averaged over neighbours"
+        12, ge=0, le=1000, description="how often features are averaged over neighbours"
     )
     signal: float = Field(
         0.3, gt=0, le=LARGEST_RATE, description="how much votes may follow features"
     )
-    alpha: float = Field(0.9, ge=0, lt=1, description="how far votes spread over neighbours")
+    alpha: float = Field(0.95, ge=0, lt=1, description="how far votes spread over neighbours")
     own_alpha: float = Field(
         0.8, ge=0, lt=1, description="how far the network's own answers spread"
     )
