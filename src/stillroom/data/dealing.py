@@ -33,7 +33,7 @@ class Dealing:
         largest: the most records of one; a surplus is left out by hash order.
         smallest: about the fewest, where entities differ in size and classes; None deals evenly.
         concentration: where they differ: of the Dirichlet law of an entity's classes.
-        seed: of these sizes and classes.
+        deal_seed: of these sizes and classes.
 
     Raises:
         BadInput: a number is out of range.
@@ -43,7 +43,7 @@ class Dealing:
     largest: int
     smallest: int | None = None
     concentration: float = 0.3
-    seed: int = 0
+    deal_seed: int = 0
 
     def __post_init__(self) -> None:
         checks = {"count": self.count >= 2, "largest": self.largest >= 1}
@@ -83,9 +83,9 @@ class Dealing:
     def _shares(self, classes: int) -> npt.NDArray[np.float64]:
         """Of each class, which entities have how much of it, added up from the first on."""
         assert self.smallest is not None
-        spread = uniforms(self.seed, "sizes of entities", size=(self.count, 1))
+        spread = uniforms(self.deal_seed, "sizes of entities", size=(self.count, 1))
         sizes = self.smallest * (self.largest / self.smallest) ** spread
-        raw = uniforms(self.seed, "classes of entities", size=(self.count, classes))
+        raw = uniforms(self.deal_seed, "classes of entities", size=(self.count, classes))
         gammas = np.maximum(gammaincinv(self.concentration, raw), _LEAST)
         parts = sizes * gammas / gammas.sum(axis=1, keepdims=True)
         ends: npt.NDArray[np.float64] = np.cumsum(parts / parts.sum(axis=0), axis=0).T

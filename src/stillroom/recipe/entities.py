@@ -35,7 +35,7 @@ class EntitiesSection(Section):
     concentration: float = Field(
         0.3, gt=0, le=LARGEST_RATE, description="uneven: small makes entities of few classes"
     )
-    seed: Seed = Field(0, description="of uneven parts, and of the lottery; never of noise")
+    deal_seed: Seed = Field(0, description="of uneven parts, and of the lottery; never of noise")
     epsilons: list[Own] | None = Field(
         None,
         min_length=1,
@@ -78,7 +78,7 @@ class EntitiesSection(Section):
             self.largest,
             smallest=self.smallest if uneven else None,
             concentration=self.concentration,
-            seed=self.seed,
+            deal_seed=self.deal_seed,
         )
 
     def epsilon_of(self, name: str, usual: float) -> float:

@@ -32,7 +32,7 @@ def drawn_for(entities: EntitiesSection, name: str, questions: int, kind: str) -
     """
     if entities.participation == 1:
         return np.arange(questions, dtype=np.int64)
-    places = uniforms(entities.seed, "participation", kind, name, size=questions)
+    places = uniforms(entities.deal_seed, "participation", kind, name, size=questions)
     return np.flatnonzero(places < float(entities.participation)).astype(np.int64)
 
 
