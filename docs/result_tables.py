@@ -285,6 +285,44 @@ def generator_table(results: Path) -> list[str]:
     return _rows("weights, figure, ours, peer, theirs, ratio", cells)
 
 
+def voted_table(results: Path) -> list[str]:
+    """One row per protocol, data set and way to answer, one column per epsilon."""
+    found: dict[tuple[str, str, str], dict[float, dict[str, Any]]] = {}
+    for one in _figures(results, "protocol", "dataset", "variant", "asked"):
+        found.setdefault((one["dataset"], one["protocol"], one["variant"]), {})[one["asked"]] = one
+    if not found:
+        return [NOTHING]
+    epsilons = sorted({asked for figures in found.values() for asked in figures})
+    cells = []
+    for key, figures in sorted(found.items()):
+        told = [_percent(figures.get(epsilon)) for epsilon in epsilons]
+        draws = sorted({one["draws"] for one in figures.values()})
+        minutes = sum(one["seconds"] for one in figures.values()) / len(figures) / 60
+        often = str(draws[0]) if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
+        cells.append((*key, *told, often, f"{minutes:.0f}"))
+    names = ", ".join(f"epsilon {epsilon:g}" for epsilon in epsilons)
+    return _rows(f"data set, protocol, answers, {names}, draws, minutes", cells)
+
+
+def sessions_table(results: Path) -> list[str]:
+    """What a secure sum costs an entity and the aggregator, by how many entities there are."""
+    found: dict[tuple[int, str], dict[str, float]] = {}
+    for one in _figures(results, "entities", "method", "metric"):
+        found.setdefault((one["entities"], one["method"]), {})[one["metric"]] = one["mean"]
+    cells = [
+        (
+            f"{entities:,}",
+            method,
+            f"{figures['CPU seconds, entity']:.3f}",
+            f"{figures['CPU seconds, aggregator']:.2f}",
+            f"{figures['bytes, entity'] / 1000:,.0f}",
+        )
+        for (entities, method), figures in sorted(found.items())
+    ]
+    names = "entities, protocol, CPU seconds per entity, CPU seconds of the aggregator"
+    return _rows(f"{names}, kB per entity", cells)
+
+
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "": results_table,
     "cifar-10": partial(results_table, dataset="cifar-10"),
@@ -296,6 +334,8 @@ TABLES: dict[str, Callable[[Path], list[str]]] = {
     "noise": ablations_table("noise", "gradients and sigma"),
     "terms": ablations_table("terms", "terms of Eq. 5"),
     "latents": latents_table,
+    "voted": voted_table,
+    "sessions": sessions_table,
     "generator": generator_table,
     "networks": ablations_table("networks", "teacher's network"),
 }
