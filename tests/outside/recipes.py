@@ -28,6 +28,19 @@ COLLECTIONS = {
     "epochs = 8\nbatch = 32\nlearning_rate = 0.02\n[published]\nepsilon = 10\n",
 }
 """What method pg trains, by source."""
+ENTITIES = """
+[entities]
+count = 20
+largest = 80
+[votes]
+queries = 150
+[student]
+model = "mlp"
+rounds = 1
+epochs = 12
+batch = 32
+"""
+"""Who votes, by method votes."""
 PUBLISHED = """
 [published]
 iterations = 20
@@ -47,6 +60,8 @@ def recipe_for(method: str, source: str, *, ledger: str = "ledger.sqlite") -> st
         asked = asked.format(**({"count": 60, "votes": 40} if method == "dpdfd" else MANY))
     if method == "pg":
         asked = COLLECTIONS[source]
+    if method == "votes":
+        asked = ENTITIES
     if method == "dpdfd":
         own += LESSONS[source] + (PUBLISHED if source == "plain" else "")
         own += SOURCES["sketch"] if source == "ensemble" else ""

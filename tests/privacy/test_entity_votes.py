@@ -275,7 +275,7 @@ def test_rows_that_are_no_vote_are_refused(row):
         {"entities": 10**6 + 1},
         {"classes": 1},
         {"classes": 10**4 + 1},
-        {"weight": 0},
+        {"weight": -1},
         {"weight": 2**32},
     ],
 )

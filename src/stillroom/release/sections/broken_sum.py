@@ -13,6 +13,7 @@ from typing import Any
 from stillroom.gate import GaussianShare, ResponseShare, mechanism_from_json
 from stillroom.gate.accounting import DELTAS, price
 from stillroom.gate.events import Line
+from stillroom.release.files import spelled
 from stillroom.release.sections.base import Body, Core, Section
 from stillroom.vocabulary import Pair, Relation, Unit
 
@@ -40,7 +41,7 @@ def _completed(body: Body | None, core: Core) -> Body | None:
         if body is not None:
             raise ValueError("no block is part of a secure sum")
         return None
-    return {"epsilon": _rounded_up(max(found)), "delta": DELTA, "for": str(ENTITY)}
+    return {"epsilon": spelled(_rounded_up(max(found))), "delta": DELTA, "for": str(ENTITY)}
 
 
 def _rounded_up(epsilon: float) -> float:
