@@ -6,6 +6,7 @@ from typing import Any
 
 from stillroom.data.loading import MODEL
 from stillroom.recipe import Recipe
+from stillroom.recipe.entities import EntitiesSection
 from stillroom.vocabulary import Pair, Relation, Unit
 
 _NOISE = {"noise": "checked: operating-system randomness, recorded with the block"}
@@ -55,9 +56,19 @@ def note_on(recipe: Recipe) -> str | None:
 
 
 def unproven_by(recipe: Recipe) -> tuple[Pair, ...]:
-    """What the recipe's split does not support: a changed label can move a record to the open."""
-    changes = tuple(Pair(unit, Relation.CHANGE) for unit in Unit if unit is not Unit.LABEL)
-    return changes if recipe.data.withheld else ()
+    """What the recipe's split does not support.
+
+    A changed label can move a record to the open; or, where entities differ in their classes, from
+    one entity to another, and then two of them change.
+    """
+    moved = {Unit.RECORD, Unit.PERSON} if _dealt_by_class(recipe) else set()
+    open_to_see = set(Unit) - {Unit.LABEL} if recipe.data.withheld else set()
+    return tuple(Pair(unit, Relation.CHANGE) for unit in Unit if unit in moved | open_to_see)
+
+
+def _dealt_by_class(recipe: Recipe) -> bool:
+    entities: EntitiesSection | None = recipe.section("entities")
+    return entities is not None and entities.split == "uneven"
 
 
 def promise_warnings(recipe: Recipe, *, names_persons: bool) -> tuple[str, ...]:

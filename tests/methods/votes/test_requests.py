@@ -10,6 +10,7 @@ from stillroom.errors import BadInput
 from stillroom.gate.accounting import price as price_of
 from stillroom.gate.mechanisms.shares import GaussianShare
 from stillroom.methods.registry import parse
+from stillroom.methods.wording import unproven_by
 from stillroom.methods.votes.requests import VOTES, Asking, silence_in
 from stillroom.pipeline.pricing import price
 
@@ -117,6 +118,12 @@ def test_reports_of_own_budgets():
     paid = [spent(told, name) for name in told.entities.names[:2]]
     assert 1.95 < paid[0] <= 2
     assert 7.8 < paid[1] <= 8
+
+
+def test_a_changed_class_may_move_a_record_between_uneven_entities():
+    even, uneven = recipe(), recipe('split = "uneven"\nsmallest = 3')
+    assert unproven_by(even) == ()
+    assert [str(pair) for pair in unproven_by(uneven)] == ["record/change", "person/change"]
 
 
 def test_as_published():
