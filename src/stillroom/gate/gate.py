@@ -117,6 +117,20 @@ class Gate:
         )
         return self._passages(recipe_hash, block, wishes)
 
+    def refuse_what_does_not_fit(
+        self, wishes: Mapping[str, Wish], *, accept_infinite: bool = False
+    ) -> None:
+        """Say whether `reserve_all` would be refused now, and charge nothing.
+
+        Args: as there.
+
+        Raises:
+            BudgetExhausted: they do not fit.
+        """
+        self.ledger.refuse_what_does_not_fit(
+            wishes, noise=source_of(self._entropy), accept_infinite=accept_infinite
+        )
+
     def reopen(self, recipe: str) -> dict[str, Passage] | None:
         """The block that was paid for under this very recipe, to go on with; None if there is none.
 

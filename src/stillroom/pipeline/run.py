@@ -286,9 +286,16 @@ def _pay(
 ) -> dict[str, dict[str, Passage]]:
     """Pay for the whole release, each party for its part of it."""
     paid = {party: gate.reopen(under) for party, gate in gates.items()}
-    if None in paid.values():
+    unpaid = [party for party, old in paid.items() if old is None]
+    if unpaid:
         progress.tell("finding the least noise")
         cost = price(recipe, facts)
+    if len(unpaid) > 1:
+        # Nobody is charged for a release that another party cannot afford.
+        for party in unpaid:
+            gates[party].refuse_what_does_not_fit(
+                cost.wishes_of(party), accept_infinite=recipe.mode == "as-published"
+            )
     return {
         party: _paid_by(gates[party], cost.wishes_of(party), recipe, under) if old is None else old
         for party, old in paid.items()

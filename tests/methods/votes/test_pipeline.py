@@ -7,7 +7,7 @@ import pytest
 
 from stillroom.cli import run as command
 from stillroom.data import Split, digits
-from stillroom.errors import BadInput
+from stillroom.errors import BadInput, BudgetExhausted
 from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import parse
 from stillroom.methods.votes import sessions
@@ -173,6 +173,15 @@ def test_a_lottery_is_accounted_for_in_the_shares():
     done, parties = finished(text('participation = "4/5"'))
     assert done.accuracy > 0.4
     assert all(sum(drawn(party)) == 60 for party in parties)  # votes and silence together
+
+
+def test_nobody_is_charged_for_what_one_entity_cannot_afford():
+    _, parties = finished(text(), budget=21.0, under="first")
+    for party in parties[:-1]:
+        party.ledger.set_budget(Budget(epsilon=500.0, delta=1e-5), reason="more")
+    with pytest.raises(BudgetExhausted):
+        finished(text(), under="second", parties=parties)
+    assert [len(list(one.ledger.store.rows("kind = 'block'"))) for one in parties] == [1] * 9
 
 
 def test_by_command(tmp_path, monkeypatch, capsys):

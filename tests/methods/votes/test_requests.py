@@ -10,8 +10,8 @@ from stillroom.errors import BadInput
 from stillroom.gate.accounting import price as price_of
 from stillroom.gate.mechanisms.shares import GaussianShare
 from stillroom.methods.registry import parse
-from stillroom.methods.wording import unproven_by
 from stillroom.methods.votes.requests import VOTES, Asking, silence_in
+from stillroom.methods.wording import unproven_by
 from stillroom.pipeline.pricing import price
 
 RECIPE = """

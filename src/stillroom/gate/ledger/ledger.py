@@ -16,6 +16,7 @@ from stillroom.errors import BadInput, WrongData
 from stillroom.gate.ledger import creation, draws, members
 from stillroom.gate.ledger.blocks import PricedBlock, Wish
 from stillroom.gate.ledger.books import Books
+from stillroom.gate.ledger.budget import Totals
 from stillroom.gate.ledger.chain import Head
 from stillroom.gate.ledger.creation import Purpose
 from stillroom.gate.ledger.newest import NewestCopy
@@ -268,22 +269,46 @@ class Ledger(Books):
         block = PricedBlock(wishes, noise, [b.delta for b in budgets], self.unproven)
         with self._change():
             self.refuse_without_budget()  # it may have lapsed since, with another unit
-            earlier = self._store.last("kind = 'block'")
-            before = self.totals()
-            samples = earlier.body["samples"] if earlier else 0
-            for budget in self.budgets():
-                block.refuse_unless_it_fits(
-                    budget,
-                    before,
-                    samples,
-                    first=earlier is None,
-                    accept_infinite=accept_infinite,
-                    where=str(self.path),
-                )
+            before, samples = self._refuse_unless_it_fits(block, accept_infinite)
             row = self._store.append(
                 "block", {"recipe": recipe_hash, **block.body(before, samples)}
             )
         return row.seq
+
+    def refuse_what_does_not_fit(
+        self, wishes: Mapping[str, Wish], *, noise: str, accept_infinite: bool = False
+    ) -> None:
+        """Say whether a block would fit now, and charge nothing: for several parties that pay.
+
+        Args: as `reserve`.
+
+        Raises:
+            BadInput: no budget is set.
+            BudgetExhausted: the block does not fit.
+        """
+        self.refuse_without_budget()
+        deltas = [budget.delta for budget in self.budgets()]
+        self._refuse_unless_it_fits(
+            PricedBlock(wishes, noise, deltas, self.unproven), accept_infinite
+        )
+
+    def _refuse_unless_it_fits(
+        self, block: PricedBlock, accept_infinite: bool
+    ) -> tuple[Totals, int]:
+        """What was charged before, and table samples drawn for it."""
+        earlier = self._store.last("kind = 'block'")
+        before = self.totals()
+        samples = earlier.body["samples"] if earlier else 0
+        for budget in self.budgets():
+            block.refuse_unless_it_fits(
+                budget,
+                before,
+                samples,
+                first=earlier is None,
+                accept_infinite=accept_infinite,
+                where=str(self.path),
+            )
+        return before, samples
 
     def begin_draw(self, block: int, place: int, wish: Wish, count: int) -> tuple[int, int]:
         """Write a draw's row before its noise exists.
