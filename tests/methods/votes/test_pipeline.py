@@ -52,16 +52,23 @@ def text(entities="", votes="", more="", mode="certified", epsilon=20.0):
     return RECIPE.format(entities=entities, votes=votes, more=more, mode=mode, epsilon=epsilon)
 
 
+def parts_of(recipe):
+    split = Split.by_fraction(digits(), recipe.data.key, public="1/2", test="1/4")
+    return split.sealed(test_is_public=True)
+
+
+def parties_of(recipe_text, budget=100.0):
+    recipe, parties = parse(recipe_text), []
+    for name, own in holders(recipe, parts_of(recipe).sensitive).items():
+        ledger = Ledger.in_memory(own, purpose="benchmark")
+        ledger.set_budget(Budget(epsilon=budget, delta=1e-5), reason="a test")
+        parties.append(Party(name, own, ledger))
+    return parties
+
+
 def finished(recipe_text, budget=100.0, under=None, parties=None):
     recipe = parse(recipe_text)
-    split = Split.by_fraction(digits(), recipe.data.key, public="1/2", test="1/4")
-    parts = split.sealed(test_is_public=True)
-    if parties is None:
-        parties = []
-        for name, own in holders(recipe, parts.sensitive).items():
-            ledger = Ledger.in_memory(own, purpose="benchmark")
-            ledger.set_budget(Budget(epsilon=budget, delta=1e-5), reason="a test")
-            parties.append(Party(name, own, ledger))
+    parts, parties = parts_of(recipe), parties or parties_of(recipe_text, budget)
     return run(recipe, parties, parts.public, parts.test, under=under), parties
 
 
@@ -133,6 +140,32 @@ def test_a_run_that_goes_on_asks_nobody_again(monkeypatch):
     assert np.array_equal(*sums)
     assert [drawn(party) for party in parties] == before
     assert first.accuracy == second.accuracy
+
+
+@pytest.mark.parametrize(("dropouts", "goes_on"), [(1, True), (0, False)])
+def test_an_answer_that_was_lost_is_an_entity_that_vanished(monkeypatch, dropouts, goes_on):
+    """Cut off between draw and commit: the draw stays charged and is never made again (L2)."""
+    recipe = text(f"dropouts = {dropouts}")
+    honest, left = Ledger.commit_draw, [4]
+
+    def cut_off(self, *given):
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        return honest(self, *given)
+
+    monkeypatch.setattr(Ledger, "commit_draw", cut_off)
+    parties = parties_of(recipe)
+    with pytest.raises(KeyboardInterrupt):
+        finished(recipe, under="a run", parties=parties)
+    monkeypatch.setattr(Ledger, "commit_draw", honest)
+    if not goes_on:
+        with pytest.raises(BadInput, match="8 entities are left"):
+            finished(recipe, under="a run", parties=parties)
+        return
+    done, _ = finished(recipe, under="a run", parties=parties)
+    assert done.accuracy > 0.5
+    assert [drawn(party) for party in parties] == [[60]] * 9
 
 
 def test_an_opened_sum_is_the_sum_of_all_rows(monkeypatch):

@@ -132,8 +132,11 @@ class VotesJob:
         if self.recipe.votes.threshold is not None:
             answered = self._passed(entities, queries)
             queries = queries.some(answered)
-        weights = self.asking.weights(VOTES, len(queries))[:, None]
-        shares = entities.summed(VOTES, queries) / weights
+        counts = entities.summed(VOTES, queries)
+        # Of a question that only vanished entities were to answer nothing is left but noise.
+        weights = self.asking.weights(VOTES, len(queries), entities.vanished)[:, None]
+        weights = np.maximum(weights, 1)
+        shares = counts / weights
         noise = entities.noise(VOTES) * float((1 / weights).mean())
         return NoisyShares(shares, noise, self.public.of_answered(answered))
 

@@ -8,6 +8,7 @@ largest of the entities' own.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -93,10 +94,12 @@ class Asking:
         own = entities.epsilon_of(name, privacy.epsilon)
         return weight_of(own, privacy.epsilon, privacy.delta, self.recipe.data.pair)
 
-    def weights(self, kind: str, questions: int) -> Integers:
+    def weights(self, kind: str, questions: int, vanished: Collection[str] = ()) -> Integers:
         """The weight of all votes on each of the first questions, as if nobody abstained."""
         total = np.zeros(questions, dtype=np.int64)
         for name in self.recipe.entities.names:
+            if name in vanished:
+                continue
             places = self.answered_by(name, kind)
             total[places[places < questions]] += self.weight(name)
         return total

@@ -1,20 +1,22 @@
 """Questions put to all entities at once: each pays and answers by itself; sums are opened once.
 
 A session is one ledger row per entity. Its rows are summed once and never again: two sums of the
-same rows over other survivors would differ by single rows.
+same rows over other survivors would differ by single rows. An entity whose answer was lost, when a
+run was cut off, has vanished: what is lost is never drawn again (L2).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stillroom.federation import Plan, enrol, new_session, secure_sum, suggested_neighbours
+from stillroom.federation import Leg, Plan, enrol, new_session, run, suggested_neighbours
 from stillroom.gate import (
     GaussianShare,
     Passage,
@@ -54,13 +56,14 @@ class Entities:
     teachers: Mapping[str, EntityTeacher]
     passages: Passages
     progress: Progress
+    vanished: set[str] = field(default_factory=set)
 
     def summed(self, kind: str, queries: Queries) -> Integers:
         """The opened sum of all rows of a session, one row per question."""
-        rows = {
-            name: self._rows(name, kind, queries, number)
-            for number, name in enumerate(self.teachers, 1)
-        }
+        rows = {}
+        for number, name in enumerate(self.teachers, 1):
+            self.progress.step(number, len(self.teachers))
+            rows[name] = self._rows(name, kind, queries)
         return self._opened(rows, self._largest(kind))
 
     def noise(self, kind: str) -> float:
@@ -68,8 +71,8 @@ class Entities:
         return math.sqrt(sum(share**2 for share in self._shares(kind)))
 
     def _shares(self, kind: str) -> list[Fraction]:
-        passages = (own.get(kind) or own[silence_in(kind)] for own in self.passages.values())
-        found = [passage.mechanism for passage in passages]
+        there = [own for name, own in self.passages.items() if name not in self.vanished]
+        found = [(own.get(kind) or own[silence_in(kind)]).mechanism for own in there]
         return [one.share for one in found if isinstance(one, GaussianShare)]
 
     def _largest(self, kind: str) -> int:
@@ -77,7 +80,11 @@ class Entities:
         return WHOLE_WEIGHT + math.ceil(REACH * max(self._shares(kind))) + 1
 
     def _opened(self, rows: Mapping[str, Integers], largest: int) -> Integers:
-        """The exact sum of rows, by a secure sum in this process, where nobody vanishes."""
+        """The exact sum of the rows of all who are there, by a secure sum in this process.
+
+        Raises:
+            BadInput: more have vanished than the noise was calculated for.
+        """
         self.progress.tell("secure sum")
         dropouts, colluding = self.recipe.entities.dropouts, self.recipe.entities.colluding
         identities, roster = enrol(rows)
@@ -91,13 +98,16 @@ class Entities:
             largest,
             neighbours=suggested_neighbours(len(rows), dropouts, colluding),
         )
-        total: Integers = np.asarray(secure_sum(plan, identities, rows).total, dtype=np.int64)
+        session = run(plan, identities, rows, carry=partial(_to_those_there, plan, self.vanished))
+        if session.opened is None:
+            assert session.refusal is not None
+            raise session.refusal
+        total: Integers = np.asarray(session.opened.total, dtype=np.int64)
         return total
 
-    def _rows(self, name: str, kind: str, queries: Queries, number: int) -> Integers:
+    def _rows(self, name: str, kind: str, queries: Queries) -> Integers:
         """One entity's rows: its noisy votes, and noise alone where it sits out."""
         teacher, own = self.teachers[name], self.passages[name]
-        self.progress.step(number, len(self.teachers))
         rows = np.zeros((len(queries), self.asking.classes), dtype=np.int64)
         places, weight = self.asking.answered_by(name, kind), self.asking.weight(name)
         places = places[places < len(queries)]
@@ -107,11 +117,23 @@ class Entities:
             def votes() -> Bounded:
                 return teacher.votes(some, weight, least)
 
+            if self._is_lost(name, own[kind], some):
+                return rows
             rows[places] = own[kind].answer(some.digest(kind), votes).value
         quiet = np.setdiff1d(np.arange(len(queries)), places if kind in own else [])
         if len(quiet):
-            rows[quiet] = self._silence(own[silence_in(kind)], queries.some(quiet))
+            silent = queries.some(quiet)
+            if not self._is_lost(name, own[silence_in(kind)], silent):
+                rows[quiet] = self._silence(own[silence_in(kind)], silent)
         return rows
+
+    def _is_lost(self, name: str, passage: Passage, queries: Queries) -> bool:
+        """Whether an entity cannot answer any more; it has vanished then."""
+        wanted = len(queries)
+        known = passage.knows(queries.digest(passage.name))
+        if not known and passage.ahead(wanted) < wanted:
+            self.vanished.add(name)
+        return name in self.vanished
 
     def _silence(self, passage: Passage, queries: Queries) -> Integers:
         unit, classes = self.recipe.data.pair.unit, self.asking.classes
@@ -128,7 +150,9 @@ class Entities:
             passage = self.passages[name][VOTES]
             assert isinstance(passage.mechanism, ResponseShare)
             keep = passage.mechanism.keep
-            rows[name] = self._told(passage, name, queries)
+            rows[name] = np.zeros((len(queries), self.asking.classes), dtype=np.int64)
+            if not self._is_lost(name, passage, queries):
+                rows[name] = self._told(passage, name, queries)
         return self._opened(rows, largest=1), keep
 
     def reports(self, queries: Queries) -> list[Reports]:
@@ -139,9 +163,9 @@ class Entities:
             places = self.asking.answered_by(name, VOTES)
             if not len(places):
                 continue
-            passage = self.passages[name][VOTES]
-            told = self._told(passage, name, queries.some(places))
-            found.append(Reports(places, told, law_of(passage)))
+            passage, some = self.passages[name][VOTES], queries.some(places)
+            if not self._is_lost(name, passage, some):
+                found.append(Reports(places, self._told(passage, name, some), law_of(passage)))
         return found
 
     def _told(self, passage: Passage, name: str, queries: Queries) -> Integers:
@@ -149,6 +173,11 @@ class Entities:
         question = queries.digest(VOTES)
         told: Integers = passage.answer(question, lambda: teacher.reports(queries, least)).value
         return told
+
+
+def _to_those_there(plan: Plan, vanished: set[str], leg: Leg, data: bytes) -> tuple[bytes, ...]:
+    """A network that does not reach those who have vanished."""
+    return () if plan.names[leg.position] in vanished else (data,)
 
 
 def law_of(passage: Passage) -> Reals:
