@@ -157,7 +157,7 @@ def beyond(found: dict[str, list[str]]) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("name", ["direct", "persons"])
+@pytest.mark.parametrize("name", ["direct", pytest.param("persons", marks=pytest.mark.slow)])
 def test_no_field_can_be_changed_but_the_releasers_word(made, tmp_path, name):
     folder = Path(shutil.copytree(made(name), tmp_path / "bundle"))
     assert verify(folder)["verifies"]
@@ -167,9 +167,8 @@ def test_no_field_can_be_changed_but_the_releasers_word(made, tmp_path, name):
 COMPANY = ("sections", "facts", "unprotected", "headline", "artefacts")
 
 
-@pytest.mark.parametrize(
-    "fields", [COMPANY, pytest.param(None, marks=pytest.mark.slow)], ids=["company", "all"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("fields", [COMPANY, None], ids=["company", "all"])
 def test_no_field_of_a_comparison_can_be_changed_but_the_releasers_word(made, tmp_path, fields):
     folder = Path(shutil.copytree(made("rona"), tmp_path / "bundle"))
     assert verify(folder)["verifies"]

@@ -74,6 +74,7 @@ def test_explained_and_priced(place):
     assert priced["draws"] == {"gaussian-sum": 20}
 
 
+@pytest.mark.slow
 def test_released_after_a_kill_verified_and_shown(place):
     assert stillroom(place, "release", "recipe.toml", "-o", "out").returncode == 2  # no budget yet
     said(place, "ledger", "budget", "set", "ledger.sqlite", "--epsilon", "9", "--reason", "a test")

@@ -53,6 +53,7 @@ def planned(recipe, capsys, *more):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_release_from_the_command_line(tmp_path):
     """The installed command, with the least noise, the exporter and the speeds as they are."""
     recipe = recipe_in(tmp_path)

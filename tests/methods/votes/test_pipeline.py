@@ -94,7 +94,7 @@ slow = pytest.mark.slow
         # Classes are no numbers: noise that takes them for some hides most of what is told.
         pytest.param('report = "geometric"', 0.2, marks=slow),
         pytest.param('selection = "groups"', 0.4, marks=slow),
-        ('selection = "k-centre"\nabstain = 0.2', 0.4),
+        pytest.param('selection = "k-centre"\nabstain = 0.2', 0.4, marks=slow),
         ('teacher = "mlp"\nepochs = 3', 0.4),
     ],
 )
@@ -201,6 +201,7 @@ def test_a_lottery_that_leaves_a_question_to_nobody_is_refused_before_anything_i
         finished(text('participation = "1/20"'))
 
 
+@slow
 def test_a_lottery_is_accounted_for_in_the_shares():
     """Where fewer entities answer a question, the vote of each counts more."""
     done, parties = finished(text('participation = "4/5"'))
