@@ -7,6 +7,7 @@ of the same finite pair; adaptive answers compose (Zhu, Dong, Wang 2022, Theorem
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -48,15 +49,15 @@ def _refuse_unless(fits: bool, what: str) -> None:
 
 
 @dataclass(frozen=True)
-class FiniteEvent(Event):
+class FiniteEvent(Event, ABC):
     """Nominal answers with a finite worst pair of laws."""
 
     norms = (Norm.CHOICES,)
 
     @property
+    @abstractmethod
     def losses(self) -> Losses:
         """Of the worst pair of laws when one answer changes."""
-        raise NotImplementedError
 
     @property
     def slack(self) -> float:

@@ -201,6 +201,29 @@ def test_a_lottery_that_leaves_a_question_to_nobody_is_refused_before_anything_i
         finished(text('participation = "1/20"'))
 
 
+def test_an_entity_that_is_drawn_for_nothing_is_refused_before_anything_is_paid():
+    few = text('participation = "3/5"\ndeal_seed = 1', 'report = "unary"')
+    few = few.replace("queries = 60", "queries = 1")
+    with pytest.raises(BadInput, match="none of the questions"):
+        finished(few)
+
+
+def test_wide_sums_have_wider_words(monkeypatch):
+    """Everybody has paid when the sum is made: it must not be refused for its size."""
+    plans = []
+    honest = sessions.Plan
+
+    def planned(*given, **more):
+        plans.append(honest(*given, **more))
+        return plans[-1]
+
+    monkeypatch.setattr(sessions, "Plan", planned)
+    monkeypatch.setattr(sessions, "REACH", 10**7)
+    done, _ = finished(text())
+    assert [plan.bits for plan in plans] == [64]
+    assert done.accuracy > 0.4
+
+
 @slow
 def test_a_lottery_is_accounted_for_in_the_shares():
     """Where fewer entities answer a question, the vote of each counts more."""

@@ -152,6 +152,10 @@ def test_as_published():
         ({"votes": 'report = "unary"\nthreshold = "1/2"'}, "secure-sum"),
         ({"votes": 'report = "unary"', "entities": "dropouts = 2"}, "need neither"),
         ({"votes": 'report = "summed-response"', "entities": "epsilons = [1.0, 8.0]"}, "one noise"),
+        (
+            {"votes": 'report = "summed-response"', "entities": 'participation = "1/2"'},
+            "everybody answers",
+        ),
         ({"votes": 'report = "response"', "mode": "as-published"}, "geometric"),
         ({"data": "labelled = 0.5"}, "label"),
         ({"count": 800}, "declared_size"),

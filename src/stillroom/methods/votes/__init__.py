@@ -60,6 +60,9 @@ class VotesRecipe(RecipeWithPublicPart):
             and (data.unit != "person" or votes.report != SECURE_SUM),
             "entities.weights: budget is for votes.report secure-sum": entities.weights == "budget"
             and votes.report != SECURE_SUM,
+            "entities.participation: in a sum of responses everybody answers": (
+                entities.participation < 1 and votes.report == "summed-response"
+            ),
             "entities.epsilons: summed responses have one noise for all": (
                 entities.epsilons is not None and votes.report == "summed-response"
             ),

@@ -66,6 +66,14 @@ class VotesJob:
                 why="a record is asked about once",
                 remedy="ask fewer questions, or make more records public",
             )
+        idle = [n for n in self.recipe.entities.names if not len(self.asking.answered_by(n, VOTES))]
+        if idle and not self.asking.in_shares:
+            raise BadInput(
+                f"{len(idle)} entities are drawn to answer none of the questions",
+                where="entities.participation",
+                why="an entity that reports nothing has nothing to pay for",
+                remedy="let entities take part more often, or ask more questions",
+            )
         for kind in self.asking.kinds:
             if not self.asking.weights(kind, self.asking.questions(kind)).all():
                 raise BadInput(

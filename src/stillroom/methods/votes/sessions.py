@@ -96,6 +96,8 @@ class Entities:
             colluding,
             (queries, classes),
             largest,
+            # Every entity has paid by now: a sum that leaves 32 bits must not be refused.
+            bits=32 if len(rows) * largest < 1 << 31 else 64,
             neighbours=suggested_neighbours(len(rows), dropouts, colluding),
         )
         session = run(plan, identities, rows, carry=partial(_to_those_there, plan, self.vanished))
