@@ -7,8 +7,7 @@ one. A missed target ends 1. The data sets come by `make data`.
 
     python benchmarks/pg.py [PATTERN] [--draws N] [--continue]
 
-A pattern picks variants by data set, name and epsilon, such as "mnist.*mean.*2". With --continue,
-draws of the same recipe that stand in the results are not made again.
+A pattern picks variants by data set, name and epsilon, such as "mnist.*mean.*2".
 
 No public picture is used: features, scale and start come from samples of the sketch. The numbers
 were chosen on the official training parts, measured on their last 10,000 pictures.
@@ -16,23 +15,19 @@ were chosen on the official training parts, measured on their last 10,000 pictur
 
 from __future__ import annotations
 
-import argparse
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import mean
-from typing import Any
 
-from measuring import append, peak_mb, read, result_line, spread
+from draws import Benchmark, Parts, Row
+from measuring import peak_mb, result_line, spread
 from releases import OVERALL, released, toml_of
 from stillroom.methods.registry import parse
 
 BENCH, DRAWS, DELTA = "pg", 3, 1e-5
 PACKAGES = ("stillroom", "numpy", "torch", "onnxruntime")
 EPSILONS = (2, 5, 8)
-Parts = dict[str, Any]
-
 SKETCH: Parts = {
     "mu": "1/10",
     "coefficients": 100,
@@ -140,29 +135,16 @@ def recipe_of(dataset: str, epsilon: float, variant: Variant | None) -> Parts:
     }
 
 
-@dataclass(frozen=True)
-class Row:
-    """What is measured: a variant on a data set at an epsilon."""
-
-    dataset: str
-    epsilon: int
-    name: str
-    text: str
-    least: float | None
-
-
 def rows() -> Iterator[Row]:
     """All of them."""
     for dataset in LOOKS:
         for variant in (*VARIANTS, None):
             for place, epsilon in enumerate(EPSILONS):
                 text = toml_of(recipe_of(dataset, epsilon, variant))
-                if variant is None:
-                    yield Row(dataset, epsilon, "direct", text, None)
-                    continue
-                least = variant.least.get(dataset)
+                least = None if variant is None else variant.least.get(dataset)
                 wanted = None if least is None else least[place]
-                yield Row(dataset, epsilon, variant.name, text, wanted)
+                name = "direct" if variant is None else variant.name
+                yield Row(dataset, name, epsilon, text, 1 if wanted is None else DRAWS, wanted)
 
 
 def told_by(certificate: Parts) -> Parts:
@@ -207,40 +189,12 @@ def line(row: Row, runs: list[Parts]) -> Parts:
     )
 
 
-def measured(row: Row, draws: int, *, go_on: bool) -> Parts:
-    """The line after the last draw; each draw is appended."""
-    old = [one for one in read(BENCH) if one["recipe"] == row.text]
-    runs: list[Parts] = old[-1]["runs"][:draws] if go_on and old else []
-    while len(runs) < draws:
-        title = f"{row.dataset} {row.name} {row.epsilon} {len(runs) + 1}/{draws}"
-        runs = [*runs, told_by(released("pg", row.text, title))]
-        append(BENCH, [line(row, runs)])
-    return line(row, runs)
-
-
-def main(words: list[str]) -> int:
-    """Measure the rows that match; 1 if a target was missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("pattern", nargs="?", default="", help="a part of data set, name, epsilon")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="of noise, for targets")
-    parser.add_argument("--continue", action="store_true", dest="go_on", help="keep known draws")
-    told = parser.parse_args(words)
-    missed = False
-    for row in rows():
-        if not re.search(told.pattern, f"{row.dataset} {row.name} {row.epsilon}"):
-            continue
-        found = measured(row, 1 if row.least is None else told.draws, go_on=told.go_on)
-        met = row.least is None or found["mean"] >= row.least
-        missed |= not met
-        verdict = "" if row.least is None else f", wanted {row.least:.1%}"
-        print(
-            f"{row.dataset:<14}{row.name:<36}{row.epsilon}: {found['mean']:.2%} "
-            f"(sd {found['sd'] or 0:.2%}, {found['draws']} draws){verdict}"
-            f"{'' if met else ': MISSED'}  {found['seconds']:.0f} s each",
-            flush=True,
-        )
-    return 1 if missed else 0
+def drawn(row: Row, number: int) -> Parts:
+    """One draw of a row."""
+    title = f"{row.title} {number + 1}/{row.draws}"
+    return told_by(released("pg", row.text, title))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    benchmark = Benchmark(BENCH, rows(), drawn, line)
+    sys.exit(benchmark.main(sys.argv[1:], (__doc__ or "").splitlines()[0]))

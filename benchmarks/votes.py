@@ -4,7 +4,7 @@ Part of `make bench-votes`. Each draw is a whole run in memory with one ledger p
 after each a line is appended to results/votes.jsonl, with all draws of that row so far and the
 recipe itself. A missed target ends 1. The data sets come by `make data`.
 
-    python benchmarks/votes.py [PATTERN] [--draws N] [--continue]
+    python benchmarks/votes.py [PATTERN] [--draws N] [--cores N] [--continue]
 
 A pattern picks rows by protocol, data set, name and epsilon, such as "public.*mnist.*secure.*1$".
 
@@ -17,19 +17,17 @@ numbers were chosen on the official training parts, measured on their last 10,00
 
 from __future__ import annotations
 
-import argparse
-import re
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import numpy as np
 
-from measuring import append, peak_mb, read, result_line, spread
-from releases import OVERALL, toml_of
+from draws import Benchmark, Parts, Row
+from measuring import peak_mb, result_line, spread
+from releases import OVERALL, started, toml_of
 from stillroom.data import Dataset
 from stillroom.data.store import load_parts
 from stillroom.gate import Budget, Ledger
@@ -45,10 +43,14 @@ PACKAGES = ("stillroom", "numpy", "torch")
 EPSILONS = (1.0, 1.97, 5.0)
 PATE = {"mnist": (1.97, 0.985)}
 """Papernot et al. 2018: data-dependent epsilon and accuracy, on 1,000 pictures."""
-Parts = dict[str, Any]
+SECURE_SUM, UNEVEN_SUM = "secure sum", "secure sum, uneven entities"
 LEAST = {("public", "mnist", 1.0): 0.983, ("public", "fashion-mnist", 5.0): 0.85}
 UNEVEN: Parts = {"split": "uneven", "smallest": 10, "concentration": 0.3, "largest": 1000}
-LOCAL = ("summed-response", "response", "unary", "geometric")
+ALONE = ("summed-response", "response", "unary", "geometric")
+"""Noise that each entity draws by itself, summed or seen one by one."""
+FEWER = 2000
+COUNTS = (25, 50, 100, 250, 500, 1000)
+SHARES = ("1/10", "1/4", "1/2")
 
 
 def student_of(dataset: str, epsilon: float, protocol: str) -> Parts:
@@ -73,83 +75,80 @@ VOTES: dict[str, Parts] = {
 """How entities vote on a data set."""
 
 
-def recipe_of(
-    dataset: str, epsilon: float, protocol: str, votes: Parts, entities: Parts, seed: int
-) -> Parts:
+def recipe_of(dataset: str, epsilon: float, protocol: str, votes: Parts, entities: Parts) -> str:
     """A row as a recipe."""
     public = protocol == "public"
-    return {
-        "method": "votes",
-        "purpose": "benchmark",
-        "data": {
-            "source": dataset,
-            "split": "as-given",
-            "test_is_public": True,
-            "public": "2/5" if public else "1/10",
-            "declared_size": 36_000 if public else 60_000,
-        },
-        "features": {"name": "scattering", "components": 256, "fitted_on": "public"},
-        "entities": {"count": 250, "largest": 400, **entities},
-        "votes": {"queries": 8000 if public else 4000, **VOTES[dataset], **votes},
-        "student": {**student_of(dataset, epsilon, protocol), "start_seed": seed},
-        "privacy": {"epsilon": float(epsilon), "delta": DELTA, "tuning": "undeclared"},
-    }
+    return toml_of(
+        {
+            "method": "votes",
+            "purpose": "benchmark",
+            "data": {
+                "source": dataset,
+                "split": "as-given",
+                "test_is_public": True,
+                "public": "2/5" if public else "1/10",
+                "declared_size": 36_000 if public else 60_000,
+            },
+            "features": {"name": "scattering", "components": 256, "fitted_on": "public"},
+            "entities": {"count": 250, "largest": 400, **entities},
+            "votes": {"queries": 8000 if public else 4000, **VOTES[dataset], **votes},
+            "student": student_of(dataset, epsilon, protocol),
+            "engine": {"kind": "serial"},
+            "privacy": {"epsilon": float(epsilon), "delta": DELTA, "tuning": "undeclared"},
+        }
+    )
 
 
-@dataclass(frozen=True)
-class Row:
-    """What is measured.
-
-    Args:
-        protocol: public or pate.
-        dataset: its name.
-        name: how entities answer, and who they are.
-        epsilon: of each entity.
-        votes: what differs in [votes].
-        entities: what differs in [entities].
-        draws: at most.
-    """
-
-    protocol: str
-    dataset: str
-    name: str
-    epsilon: float
-    votes: Parts
-    entities: Parts
-    draws: int
-
-    def recipe(self, seed: int) -> str:
-        """The text of a draw's recipe."""
-        given = (self.dataset, self.epsilon, self.protocol, self.votes, self.entities, seed)
-        return toml_of(recipe_of(*given))
-
-    @property
-    def least(self) -> float | None:
-        """The least mean accuracy wanted."""
-        usual = self.name == "secure sum"
-        return LEAST.get((self.protocol, self.dataset, self.epsilon)) if usual else None
+def row_of(
+    dataset: str,
+    name: str,
+    epsilon: float,
+    draws: int,
+    protocol: str = "public",
+    votes: Parts | None = None,
+    entities: Parts | None = None,
+) -> Row:
+    """A row, with what differs in [votes] and [entities]."""
+    text = recipe_of(dataset, epsilon, protocol, votes or {}, entities or {})
+    least = LEAST.get((protocol, dataset, epsilon)) if name == SECURE_SUM else None
+    return Row(dataset, name, epsilon, text, draws, least, protocol)
 
 
 def rows() -> Iterator[Row]:
     """All of them, those with targets first."""
-    for protocol in ("public", "pate"):
-        for dataset in ("mnist", "fashion-mnist"):
-            for epsilon in EPSILONS:
-                yield Row(protocol, dataset, "secure sum", epsilon, {}, {}, DRAWS)
-    for dataset in ("mnist", "fashion-mnist"):
-        yield Row("public", dataset, "secure sum, uneven entities", 5.0, {}, UNEVEN, 1)
-        for report in LOCAL:
-            own = {"report": report, "queries": 1000}
-            yield Row("public", dataset, report, 5.0, own, {}, 1)
+    for dataset in VOTES:
+        for epsilon in EPSILONS:
+            yield row_of(dataset, SECURE_SUM, epsilon, DRAWS)
+    for epsilon in EPSILONS:
+        yield row_of("mnist", SECURE_SUM, epsilon, DRAWS, "pate")
+    for dataset in VOTES:
+        for epsilon in EPSILONS:
+            yield row_of(dataset, UNEVEN_SUM, epsilon, DRAWS, entities=UNEVEN)
+            for report in ALONE:
+                votes = {"report": report, "queries": FEWER}
+                yield row_of(dataset, report, epsilon, 1, votes=votes)
+    yield from study()
 
 
-def parts_of(row: Row, text: str) -> tuple[Sealed[Dataset], Dataset, Dataset]:
+def study() -> Iterator[Row]:
+    """Accuracy against entities, participation and epsilon: the study that the paper announces."""
+    fewer = {"queries": FEWER}
+    for dataset, epsilon in (("mnist", 1.0), ("fashion-mnist", 5.0)):
+        for count in COUNTS:
+            entities: Parts = {"count": count, "largest": 60_000 // count}
+            yield row_of(dataset, f"{count} entities", epsilon, 1, votes=fewer, entities=entities)
+        for share in SHARES:
+            entities = {"participation": share}
+            name = f"participation {share}"
+            yield row_of(dataset, name, epsilon, 1, votes=fewer, entities=entities)
+        for other in (0.3, 10.0):
+            yield row_of(dataset, SECURE_SUM, other, 1)
+
+
+def parts_of(row: Row) -> tuple[Sealed[Dataset], Dataset, Dataset]:
     """Sensitive, public and reported records."""
-    recipe = parse(text)
     if row.protocol == "public":
-        from pathlib import Path
-
-        parts = load_parts_of(recipe, Path())
+        parts = load_parts_of(parse(row.text), Path())
         assert isinstance(parts.test, Dataset)
         return parts.sensitive, parts.public, parts.test
     whole = load_parts(row.dataset)
@@ -158,30 +157,30 @@ def parts_of(row: Row, text: str) -> tuple[Sealed[Dataset], Dataset, Dataset]:
     return Sealed(whole["train"]), public, report
 
 
-def measured_run(row: Row, seed: int) -> Parts:
+def drawn(row: Row, number: int) -> Parts:
     """One draw: the student's accuracy, and the largest epsilon of an entity."""
-    text, started = row.recipe(seed), time.perf_counter()
-    recipe = parse(text)
-    sensitive, public, report = parts_of(row, text)
+    recipe = parse(started(row.text, "student", number))
+    begun = time.perf_counter()
+    sensitive, public, report = parts_of(row)
     parties = []
     for name, own in holders(recipe, sensitive).items():
         ledger = Ledger.in_memory(own, purpose="benchmark")
         ledger.set_budget(Budget(row.epsilon, DELTA), reason="a benchmark")
         parties.append(Party(name, own, ledger))
-    told = Progress(tell=lambda line: print(f"  {row.name}: {line}", file=sys.stderr, flush=True))
+    title = f"{row.title} {number + 1}/{row.draws}"
+    told = Progress(tell=lambda line: print(f"  {title}: {line}", file=sys.stderr, flush=True))
     done = run(recipe, parties, public, report, progress=told)
-    spent = max(party.ledger.standing()[0].epsilon for party in parties)
     return {
         "accuracy": done.accuracy,
-        "epsilon": spent,
-        "seconds": round(time.perf_counter() - started, 1),
+        "epsilon": max(party.ledger.standing()[0].epsilon for party in parties),
+        "seconds": round(time.perf_counter() - begun, 1),
+        "peak_mb": peak_mb(),
     }
 
 
 def line(row: Row, runs: list[Parts]) -> Parts:
     """A line of the results, every field of the format present."""
-    text = row.recipe(0)
-    recipe = parse(text)
+    recipe = parse(row.text)
     peer = PATE.get(row.dataset)
     return result_line(
         BENCH,
@@ -199,8 +198,8 @@ def line(row: Row, runs: list[Parts]) -> Parts:
         peer=None if peer is None else f"PATE at {peer[0]:g}, data-dependent, 1,000 pictures",
         peer_mean=None if peer is None else peer[1],
         seconds=round(mean(one["seconds"] for one in runs), 1),
-        peak_mb=peak_mb(),
-        recipe=text,
+        peak_mb=max(one["peak_mb"] for one in runs),
+        recipe=row.text,
         protocol=row.protocol,
         variant=row.name,
         asked=row.epsilon,
@@ -208,40 +207,6 @@ def line(row: Row, runs: list[Parts]) -> Parts:
     )
 
 
-def measured(row: Row, draws: int, *, go_on: bool) -> Parts:
-    """The line after the last draw; each draw is appended."""
-    key = (row.protocol, row.name, row.recipe(0))
-    old = [one for one in read(BENCH) if (one["protocol"], one["variant"], one["recipe"]) == key]
-    runs: list[Parts] = old[-1]["runs"][:draws] if go_on and old else []
-    while len(runs) < draws:
-        runs = [*runs, measured_run(row, len(runs))]
-        append(BENCH, [line(row, runs)])
-    return line(row, runs)
-
-
-def main(words: list[str]) -> int:
-    """Measure the rows that match; 1 if a target was missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("pattern", nargs="?", default="", help="protocol, data set, name, epsilon")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="of noise, at most")
-    parser.add_argument("--continue", action="store_true", dest="go_on", help="keep known draws")
-    told = parser.parse_args(words)
-    missed = False
-    for row in rows():
-        if not re.search(told.pattern, f"{row.protocol} {row.dataset} {row.name} {row.epsilon:g}"):
-            continue
-        found = measured(row, min(told.draws, row.draws), go_on=told.go_on)
-        met = row.least is None or found["mean"] >= row.least
-        missed |= not met
-        verdict = "" if row.least is None else f", wanted {row.least:.1%}"
-        print(
-            f"{row.protocol:<7}{row.dataset:<14}{row.name:<30}{row.epsilon:<5g} "
-            f"{found['mean']:.2%} (sd {found['sd'] or 0:.2%}, {found['draws']} draws){verdict}"
-            f"{'' if met else ': MISSED'}  {found['seconds']:.0f} s each",
-            flush=True,
-        )
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    benchmark = Benchmark(BENCH, rows(), drawn, line, cores=2)
+    sys.exit(benchmark.main(sys.argv[1:], (__doc__ or "").splitlines()[0]))

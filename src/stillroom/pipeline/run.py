@@ -137,7 +137,7 @@ def run(
             for party in parties:
                 _refuse_purpose(recipe, party.ledger)
                 gates[party.name] = Gate.of(party.ledger, *_protected(party, test))
-                _refuse_opened(party.ledger, public, test)
+            _refuse_opened(parties, public, test)
             _refuse_without_budgets(parties, recipe.privacy.epsilon)
 
         method = method_named(recipe.method)
@@ -251,13 +251,19 @@ def _refuse_purpose(recipe: Recipe, ledger: Ledger) -> None:
         )
 
 
-def _refuse_opened(ledger: Ledger, public: Dataset, test: Sealed[Dataset] | Dataset) -> None:
+def _refuse_opened(
+    parties: Sequence[Party], public: Dataset, test: Sealed[Dataset] | Dataset
+) -> None:
     """What any ledger answers for cannot be public: its totals would leave the rest out."""
     opened = [*public.ids, *(() if isinstance(test, Sealed) else test.ids)]
-    if ledger.protects(opened):
+    first, *others = parties
+    # What ledgers elsewhere hold is the same question for all parties, and asked once.
+    told = [first] if first.ledger.protects(opened) else []
+    told += [party for party in others if party.ledger.recognises(opened, own=party.data)]
+    if told:
         raise BadInput(
             "a record that is to be public belongs to a ledger, as a sensitive one",
-            where=str(ledger.path),
+            where=str(told[0].ledger.path),
             why="earlier releases promised to protect it, and what is public is not charged",
             remedy="keep the public and test parts as they were, or use other records",
         )

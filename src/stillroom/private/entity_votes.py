@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,13 +56,19 @@ class Queries:
 
     def some(self, places: Integers) -> Queries:
         """Those at some places."""
+        if np.array_equal(places, np.arange(len(self))):
+            return self  # hundreds of entities are asked everything, and it is long
         return Queries(self.inputs, self.mixing[places], self.inputs_digest)
 
     def digest(self, kind: str) -> bytes:
         """Of all that an answer depends on beside the records, as a question of some kind."""
+        return _digest(np.frombuffer(self._content + kind.encode(), np.uint8))
+
+    @cached_property
+    def _content(self) -> bytes:
         mixed = (self.mixing.data, self.mixing.indices, self.mixing.indptr)
         shape = np.array(self.mixing.shape)
-        return _digest(np.frombuffer(self.inputs_digest + kind.encode(), np.uint8), shape, *mixed)
+        return _digest(np.frombuffer(self.inputs_digest, np.uint8), shape, *mixed)
 
 
 class EntityTeacher:

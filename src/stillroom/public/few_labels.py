@@ -224,6 +224,7 @@ def learn(
     plan: FewLabels,
     *,
     full_scale: float,
+    graph: csr_matrix | None = None,
     prior: npt.NDArray[Any] | None = None,
     on_step: Progress = lambda done, total: None,
 ) -> nn.Module:
@@ -239,6 +240,7 @@ def learn(
         votes: what was paid for.
         plan: the numbers.
         full_scale: the largest value of a pixel.
+        graph: of neighbours by these features; found when left out.
         prior: the share of each class; equal shares when left out.
         on_step: told how many epochs of all rounds are done.
 
@@ -252,7 +254,7 @@ def learn(
             remedy="give one row of each per picture, in the same order",
         )
     total = plan.rounds * plan.epochs
-    graph = neighbour_graph(features, plan.neighbours)
+    graph = neighbour_graph(features, plan.neighbours) if graph is None else graph
     shares = voted(graph, features, votes, plan, prior)
     for round in range(plan.rounds):
         told = _later(on_step, round * plan.epochs, total)

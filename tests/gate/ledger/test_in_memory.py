@@ -143,3 +143,13 @@ def test_a_ledger_of_nobody_is_refused(tmp_path):
         Ledger.create(tmp_path / "l.sqlite")
     with pytest.raises(BadInput, match="nobody"):
         Gate.of(in_memory())
+
+
+def test_a_ledger_that_knows_only_its_own_compares_ids_and_one_that_knows_more_does_not():
+    """The short way must never miss a record that was there once and is gone."""
+    own, ledger = sealed("a", "b"), in_memory()
+    assert ledger.recognises(["x", "b"], own=own)
+    assert not ledger.recognises(["x"], own=own)
+    ledger.admit(["a", "b", "gone"])
+    assert ledger.recognises(["gone"], own=own)
+    assert not ledger.recognises(["x"], own=own)

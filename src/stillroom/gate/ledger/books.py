@@ -69,10 +69,20 @@ class Books:
         """
         return frozenset({CHANGED_RECORD} if self.ids_from_content else ())
 
-    def recognises(self, ids: Iterable[str]) -> bool:
-        """Whether at least one of these records has been seen before; changes nothing."""
+    def recognises(self, ids: Iterable[str], own: Sealed[Any] | None = None) -> bool:
+        """Whether at least one of these records has been seen before; changes nothing.
+
+        Args:
+            ids: of the records.
+            own: what the ledger answers for now. Where it has never seen anything else, ids are
+                compared as they are: hundreds of ledgers are asked about the same many ids.
+        """
         key, seen = self.key(), members.seen(self._store)
-        return any(not seen.isdisjoint(members.fingerprints(key, [i])) for i in ids)
+        if own is not None:
+            whose = own.sealed_ids()
+            if seen == set(members.fingerprints(key, whose.ids, whose.persons)):
+                return not set(map(str, whose.ids)).isdisjoint(map(str, ids))
+        return not seen.isdisjoint(members.fingerprints(key, ids))
 
     def protects(self, *parts: Iterable[str] | Sealed[Any]) -> bool:
         """Whether this ledger, or another for release, answers for one of these records.

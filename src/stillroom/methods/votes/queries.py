@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from stillroom.data import Dataset
 from stillroom.features.feature_map import FeatureMap
@@ -36,6 +38,11 @@ class PublicPart:
         self.speaker = self._speakers()
         """For each record the question that speaks for it, such as its group; -1 for none."""
 
+    @cached_property
+    def graph(self) -> csr_matrix:
+        """Of public records that are alike by their features."""
+        return neighbour_graph(self.rows, self._recipe.student.neighbours)
+
     def _speakers(self) -> Integers:
         part, size = self._recipe.votes, len(self.x)
         if part.selection == "groups":
@@ -55,10 +62,9 @@ class PublicPart:
         share = 1 / np.bincount(asked, minlength=part.questions)[asked]
         mixing = sparse.csr_array((share, (asked, spoken)), shape=(part.questions, size))
         if part.smoothing:
-            graph = neighbour_graph(self.rows, self._recipe.student.neighbours)
             # Half its own and half its neighbours': as teachers would smooth their own scores.
-            degrees = np.asarray(graph.sum(axis=1)).ravel()
-            step = sparse.diags_array(0.5 / degrees) @ sparse.csr_array(graph)
+            degrees = np.asarray(self.graph.sum(axis=1)).ravel()
+            step = sparse.diags_array(0.5 / degrees) @ sparse.csr_array(self.graph)
             for _ in range(part.smoothing):
                 mixing = (0.5 * mixing + mixing @ step).tocsr()
         inputs = self.rows if part.teacher == "ridge" else self.x

@@ -71,6 +71,7 @@ class VotesStudent:
                 told,
                 recipe.student.plan,
                 full_scale=recipe.features.full_scale,
+                graph=public.graph,
                 on_step=progress.step,
             )
         layers = nn.Sequential(self._pictures, network).eval()
