@@ -7,6 +7,7 @@ recipe itself. A missed target ends 1. The data sets come by `make data`.
     python benchmarks/votes.py [PATTERN] [--draws N] [--cores N] [--continue]
 
 A pattern picks rows by protocol, data set, name and epsilon, such as "public.*mnist.*secure.*1$".
+At the end docs/pictures are drawn from all results; a pattern that picks no row draws them alone.
 
 Two protocols. `public`: two fifths of the official training part are public and unlabelled, the
 others are the entities', all official test pictures are the report. `pate`: all of the training
@@ -19,14 +20,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import mean
 
 import numpy as np
 
 from draws import Benchmark, Parts, Row
-from measuring import peak_mb, result_line, spread
+from measuring import peak_mb, read, result_line, spread
 from releases import OVERALL, started, toml_of
 from stillroom.data import Dataset
 from stillroom.data.store import load_parts
@@ -37,10 +38,12 @@ from stillroom.pipeline.release import load_parts_of
 from stillroom.pipeline.run import run
 from stillroom.sources import Party, Progress
 from stillroom.vocabulary import Sealed
+from votes_pictures import draw
 
 BENCH, DRAWS, DELTA = "votes", 3, 1e-5
 PACKAGES = ("stillroom", "numpy", "torch")
 EPSILONS = (1.0, 1.97, 5.0)
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 PATE = {"mnist": (1.97, 0.985)}
 """Papernot et al. 2018: data-dependent epsilon and accuracy, on 1,000 pictures."""
 SECURE_SUM, UNEVEN_SUM = "secure sum", "secure sum, uneven entities"
@@ -75,7 +78,9 @@ VOTES: dict[str, Parts] = {
 """How entities vote on a data set."""
 
 
-def recipe_of(dataset: str, epsilon: float, protocol: str, votes: Parts, entities: Parts) -> str:
+def recipe_of(
+    dataset: str, epsilon: float, protocol: str, votes: Parts, entities: Parts, student: Parts
+) -> str:
     """A row as a recipe."""
     public = protocol == "public"
     return toml_of(
@@ -92,7 +97,7 @@ def recipe_of(dataset: str, epsilon: float, protocol: str, votes: Parts, entitie
             "features": {"name": "scattering", "components": 256, "fitted_on": "public"},
             "entities": {"count": 250, "largest": 400, **entities},
             "votes": {"queries": 8000 if public else 4000, **VOTES[dataset], **votes},
-            "student": student_of(dataset, epsilon, protocol),
+            "student": {**student_of(dataset, epsilon, protocol), **student},
             "engine": {"kind": "serial"},
             "privacy": {"epsilon": float(epsilon), "delta": DELTA, "tuning": "undeclared"},
         }
@@ -105,11 +110,11 @@ def row_of(
     epsilon: float,
     draws: int,
     protocol: str = "public",
-    votes: Parts | None = None,
-    entities: Parts | None = None,
+    parts: Mapping[str, Parts] | None = None,
 ) -> Row:
-    """A row, with what differs in [votes] and [entities]."""
-    text = recipe_of(dataset, epsilon, protocol, votes or {}, entities or {})
+    """A row, with what differs in [votes], [entities] and [student]."""
+    own = ((parts or {}).get(name, {}) for name in ("votes", "entities", "student"))
+    text = recipe_of(dataset, epsilon, protocol, *own)
     least = LEAST.get((protocol, dataset, epsilon)) if name == SECURE_SUM else None
     return Row(dataset, name, epsilon, text, draws, least, protocol)
 
@@ -123,26 +128,25 @@ def rows() -> Iterator[Row]:
         yield row_of("mnist", SECURE_SUM, epsilon, DRAWS, "pate")
     for dataset in VOTES:
         for epsilon in EPSILONS:
-            yield row_of(dataset, UNEVEN_SUM, epsilon, DRAWS, entities=UNEVEN)
+            yield row_of(dataset, UNEVEN_SUM, epsilon, 1, parts={"entities": UNEVEN})
+    yield from study()
+    for dataset in VOTES:
+        for epsilon in EPSILONS:
             for report in ALONE:
                 votes = {"report": report, "queries": FEWER}
-                yield row_of(dataset, report, epsilon, 1, votes=votes)
-    yield from study()
+                yield row_of(dataset, report, epsilon, 1, parts={"votes": votes})
 
 
 def study() -> Iterator[Row]:
-    """Accuracy against entities, participation and epsilon: the study that the paper announces."""
-    fewer = {"queries": FEWER}
+    """Accuracy against entities and participation, by students of one round."""
+    same: dict[str, Parts] = {"votes": {"queries": FEWER}, "student": {"rounds": 1}}
     for dataset, epsilon in (("mnist", 1.0), ("fashion-mnist", 5.0)):
         for count in COUNTS:
-            entities: Parts = {"count": count, "largest": 60_000 // count}
-            yield row_of(dataset, f"{count} entities", epsilon, 1, votes=fewer, entities=entities)
+            own = {"entities": {"count": count, "largest": 60_000 // count}, **same}
+            yield row_of(dataset, f"{count} entities", epsilon, 1, parts=own)
         for share in SHARES:
-            entities = {"participation": share}
-            name = f"participation {share}"
-            yield row_of(dataset, name, epsilon, 1, votes=fewer, entities=entities)
-        for other in (0.3, 10.0):
-            yield row_of(dataset, SECURE_SUM, other, 1)
+            own = {"entities": {"participation": share}, **same}
+            yield row_of(dataset, f"participation {share}", epsilon, 1, parts=own)
 
 
 def parts_of(row: Row) -> tuple[Sealed[Dataset], Dataset, Dataset]:
@@ -209,4 +213,7 @@ def line(row: Row, runs: list[Parts]) -> Parts:
 
 if __name__ == "__main__":
     benchmark = Benchmark(BENCH, rows(), drawn, line, cores=2)
-    sys.exit(benchmark.main(sys.argv[1:], (__doc__ or "").splitlines()[0]))
+    ended = benchmark.main(sys.argv[1:], (__doc__ or "").splitlines()[0])
+    for picture in draw(read(BENCH), PICTURES):
+        print(picture)
+    sys.exit(ended)

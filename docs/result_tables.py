@@ -20,6 +20,8 @@ _RESULTS = re.compile(
     r"(<!-- results: ([\w-]+) ?([\w-]*) -->\n).*?(<!-- end of results -->\n)", re.S
 )
 _PICTURES = re.compile(r"(<!-- pictures: ([\w-]+) -->\n).*?(<!-- end of pictures -->\n)", re.S)
+_ONE_OF_A_STUDY = re.compile(r"participation |\d+ entities")
+"""Rows of pictures that vary one number; their students are quicker ones."""
 NOTHING = "Nothing was measured yet."
 PICTURES = {
     "rona-figures": {
@@ -33,6 +35,12 @@ PICTURES = {
     "dpdfd-ablations": {
         "dpdfd-bound-mnist": "the bound C, MNIST",
         "dpdfd-bound-fashion-mnist": "the bound C, Fashion-MNIST",
+    },
+    "votes": {
+        "votes-epsilon-mnist": "epsilon and who must be trusted, MNIST",
+        "votes-epsilon-fashion-mnist": "epsilon and who must be trusted, Fashion-MNIST",
+        "votes-entities": "the number of entities",
+        "votes-participation": "the share of questions that an entity answers",
     },
     "pg-figures": {
         "pg-states-mnist": "epochs, MNIST-Net",
@@ -289,6 +297,8 @@ def voted_table(results: Path) -> list[str]:
     """One row per protocol, data set and way to answer, one column per epsilon."""
     found: dict[tuple[str, str, str], dict[float, dict[str, Any]]] = {}
     for one in _figures(results, "protocol", "dataset", "variant", "asked"):
+        if _ONE_OF_A_STUDY.match(one["variant"]):
+            continue
         found.setdefault((one["dataset"], one["protocol"], one["variant"]), {})[one["asked"]] = one
     if not found:
         return [NOTHING]

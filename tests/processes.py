@@ -22,6 +22,17 @@ the child's own workers the usual behaviour: only "ignored" survives the start o
 """
 
 
+COMMAND = "import sys; from stillroom.cli import main; sys.argv[0] = 'stillroom'; main()"
+"""The command, as `stillroom` starts it."""
+
+
+def stillroom(place: Path, *words: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, with its exit code and what it said."""
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND, *words], cwd=place, env=env, capture_output=True, text=True
+    )
+
+
 def with_tests() -> dict[str, str]:
     """This environment, in which children find the modules of the tests as well."""
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]

@@ -3,19 +3,17 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+import processes
 from outside.recipes import recipe_for
-from processes import started
+from processes import COMMAND, started
 from stillroom.gate import Ledger
 
 PACKAGE = Path(__file__).parent / "package"
-COMMAND = "import sys; from stillroom.cli import main; sys.argv[0] = 'stillroom'; main()"
 
 
 @pytest.fixture
@@ -34,13 +32,7 @@ def environment(place, package=PACKAGE):
 
 
 def stillroom(place, *words, package=PACKAGE):
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, *words],
-        cwd=place,
-        env=environment(place, package),
-        capture_output=True,
-        text=True,
-    )
+    return processes.stillroom(place, *words, env=environment(place, package))
 
 
 def said(place, *words, package=PACKAGE):
