@@ -106,6 +106,8 @@ STRANGE = {
 }
 """What a newcomer looks like."""
 
+PERSONS = 'unit = "person"\nmax_records_per_person = 3\n'
+TESTED = "evaluation_records_per_person = 2\n"
 _DATA = """
 [data]
 source = "data.npz"
@@ -167,22 +169,26 @@ def direct(
     return Pipeline(text + more, **needs)
 
 
-def rona(source, *, mode="certified", own="", rona="", more="", open="false"):
+def rona(source, *, mode="certified", own="", rona="", more="", open="false", persons=False):
     """A recipe of method rona."""
-    data = 'public = "2/5"\n'
+    data = 'public = "2/5"\n' + (PERSONS if persons else "")
     text = f'method = "rona"\nmode = "{mode}"\nsource = "{source}"\npurpose = "benchmark"\n'
     text += _DATA.format(test="1/4", open=open, data=data, features='name = "pixels"')
-    text += _RONA.format(rona=rona) + own + _PRIVACY.format(privacy="") + more
-    return Pipeline(text, public="2/5")
+    privacy = _PRIVACY.format(privacy=TESTED if persons else "")
+    return Pipeline(
+        text + _RONA.format(rona=rona) + own + privacy + more, public="2/5", persons=persons
+    )
 
 
-def dpdfd(source, own, *, samples=20, generated=0, open="false"):
+def dpdfd(source, own, *, samples=20, generated=0, open="false", persons=False):
     """A recipe of method dpdfd with a source that comes through the gate."""
     text = f'method = "dpdfd"\nsource = "{source}"\npurpose = "benchmark"\n'
-    text += _DATA.format(test="1/4", open=open, data="", features='name = "pixels"')
+    data = PERSONS if persons else ""
+    text += _DATA.format(test="1/4", open=open, data=data, features='name = "pixels"')
     text += f'[dpdfd]\nstudent = "mlp"\nrounds = 2\nsamples = {samples}\nstructured = 10\n'
     text += f"mixed = 10\ngenerated = {generated}\nepochs = 1\nbatch = 10\nfrequencies = 20\n"
-    return Pipeline(text + own + _PRIVACY.format(privacy=""))
+    privacy = _PRIVACY.format(privacy=TESTED if persons else "")
+    return Pipeline(text + own + privacy, persons=persons)
 
 
 def dpdfd_labels():
@@ -211,14 +217,14 @@ def pg(own, *, more="", features='name = "pixels"', data="", privacy="", **needs
     return Pipeline(text + own + more + _PRIVACY.format(privacy=privacy), **needs)
 
 
-def votes(own, *, privacy="", data=""):
+def votes(own, *, persons=False):
     """A recipe of method votes; the folder of ledgers has the name that is not compared."""
     text = 'method = "votes"\npurpose = "benchmark"\nledger = "ledger.sqlite"\n'
-    public = 'public = "2/5"\n' + data
+    public = 'public = "2/5"\n' + (PERSONS if persons else "")
     text += _DATA.format(test="1/4", open="true", data=public, features='name = "pixels"')
     text += "[entities]\ncount = 5\nlargest = 9\n" + own
     text += '[student]\nmodel = "mlp"\nneighbours = 3\nepochs = 1\nlearnt = 4\n'
-    return Pipeline(text + _PRIVACY.format(privacy=privacy), public="2/5")
+    return Pipeline(text + _PRIVACY.format(privacy=""), public="2/5", persons=persons)
 
 
 _HEADS = '[collection]\nmodels = 5\nshard_cap = 12\nstart = "{start}"\n[pg]\n'
@@ -233,8 +239,8 @@ PIPELINES = {
     "linear, public test": direct(open="true", features='name = "edges"'),
     "ids from content": direct(named=False),
     "persons": direct(
-        data='unit = "person"\nmax_records_per_person = 3\n',
-        privacy="evaluation_records_per_person = 2\n",
+        data=PERSONS,
+        privacy=TESTED,
         persons=True,
     ),
     "records of persons": direct(persons=True),
@@ -242,10 +248,20 @@ PIPELINES = {
     "network, ghost": direct(
         features="", training=_NETWORK.replace("mlp", "student-10k") + "ghost = true\n"
     ),
+    "network of persons": direct(
+        features="", training=_NETWORK, data=PERSONS, privacy=TESTED, persons=True
+    ),
+    "network of persons, ghost": direct(
+        features="",
+        training=_NETWORK + "ghost = true\n",
+        data=PERSONS,
+        privacy=TESTED,
+        persons=True,
+    ),
     "sketch": direct(more=_SKETCH),
     "sketch of persons": direct(
-        data='unit = "person"\nmax_records_per_person = 3\n',
-        privacy="evaluation_records_per_person = 2\n",
+        data=PERSONS,
+        privacy=TESTED,
         more=_SKETCH + "whitened = 1\n",
         persons=True,
     ),
@@ -255,6 +271,14 @@ PIPELINES = {
     ),
     "rona, teacher": rona(
         "trained", own=_TRAINING.format(rate='"1/2"', training="public_share = 0.1\n")
+    ),
+    "rona of persons, teacher": rona(
+        "trained",
+        own=_TRAINING.format(rate='"1/2"', training="public_share = 0.1\n"),
+        persons=True,
+    ),
+    "rona of persons, votes": rona(
+        "ensemble", own=_TEACHERS.format(teachers=""), rona='loss = "softened"\n', persons=True
     ),
     "rona, votes": rona("ensemble", own=_TEACHERS.format(teachers=""), rona='loss = "softened"\n'),
     "rona, gated": rona(
@@ -284,6 +308,12 @@ PIPELINES = {
     ),
     "dpdfd, votes": dpdfd("ensemble", _TEACHERS.format(teachers="") + _SKETCH),
     "dpdfd, sketch": dpdfd("sketch", _SKETCH),
+    "dpdfd of persons, teacher": dpdfd(
+        "trained", _TRAINING.format(rate='"1/2"', training="") + _SKETCH, persons=True
+    ),
+    "dpdfd of persons, votes": dpdfd(
+        "ensemble", _TEACHERS.format(teachers="") + _SKETCH, persons=True
+    ),
     "dpdfd, certified teacher": dpdfd_plain(""),
     "dpdfd, labels": dpdfd_labels(),
     "pg, heads": pg(_HEADS.format(start="sketch") + "rounds = 2\n", more=_SKETCH),
@@ -295,12 +325,13 @@ PIPELINES = {
     ),
     "pg, persons": pg(
         _HEADS.format(start="common") + "rounds = 2\n",
-        data='unit = "person"\nmax_records_per_person = 3\n',
-        privacy="evaluation_records_per_person = 2\n",
+        data=PERSONS,
+        privacy=TESTED,
         persons=True,
     ),
     "pg, networks": pg(_NETS, features=""),
     "votes, secure sum": votes("[votes]\nqueries = 6\nsmoothing = 1\n"),
+    "votes of persons": votes("per_person = 2\n[votes]\nqueries = 6\n", persons=True),
     "votes, gated and silent": votes(
         'participation = "4/5"\n[votes]\nqueries = 4\ntested = 6\nthreshold = "1/5"\n'
         "abstain = 0.3\n"

@@ -11,13 +11,14 @@ from methods.pictures import BUDGET, NETWORK, Cut, charged, recipe_in
 from stillroom.data import Dataset
 from stillroom.data.store import save
 from stillroom.errors import BadInput
-from stillroom.gate import Ledger
+from stillroom.gate import Budget, Ledger
 from stillroom.gate.ledger import verify
 from stillroom.methods.registry import read
 from stillroom.pipeline.release import load_parts_of, release
 from stillroom.release import verify_bundle
 from stillroom.release.predict import predict
 from stillroom.sources import Progress
+from stillroom.vocabulary import Pair
 
 
 def network(folder, *, steps=4, more="", **parts):
@@ -249,10 +250,18 @@ def test_what_cannot_work_costs_nothing(tmp_path, networks, quick, training, say
 
 
 @pytest.mark.usefixtures("quick_exporter")
-def test_persons_are_not_protected_by_networks(tmp_path):
-    recipe = recipe_in(tmp_path, training=NETWORK.format(steps=2), records=100)
-    text = recipe.read_text().replace("classes = 10", "classes = 10\nunit = 'person'")
-    recipe.write_text(text)
-    with pytest.raises(BadInput, match="records, not persons"):
-        release(recipe, tmp_path / "out", budget=BUDGET)
-    assert charged(tmp_path) == (0, 0)
+def test_persons_are_protected_by_networks(tmp_path):
+    recipe = recipe_in(
+        tmp_path, training=NETWORK.format(steps=2).replace("own_networks:tiny", "mlp"), records=100
+    )
+    with np.load(tmp_path / "scans.npz") as found:
+        arrays = dict(found)
+    arrays["persons"] = np.array([f"p{i // 2}" for i in range(len(arrays["y"]))])
+    np.savez(tmp_path / "scans.npz", **arrays)
+    unit = "classes = 10\nunit = 'person'\nmax_records_per_person = 2"
+    recipe.write_text(recipe.read_text().replace("classes = 10", unit))
+    budget = Budget(20, 1e-5, Pair.parse("person/add-or-remove"))
+    certificate = release(recipe, tmp_path / "out", budget=budget)
+    assert certificate["headline"]["for"] == "person/add-or-remove"
+    assert "every person's summed gradient" in certificate["assumptions"]["clipped gradients"]
+    assert verify_bundle(tmp_path / "out")["verifies"]

@@ -39,6 +39,7 @@ from stillroom.private import (
 from stillroom.private.head_models import HeadPlan, HeadShards
 from stillroom.private.label_gradients import LabelledRecords
 from stillroom.private.network_clip import NetworkClip
+from stillroom.private.network_persons import NetworkPersons
 from stillroom.private.networks import NetworkRecords
 from stillroom.private.output_gradients import PlainTeachers, TermBound
 from stillroom.private.parameter_collection import CollectionPlan, NetworkShards
@@ -177,6 +178,47 @@ def network_sum() -> Iterator[Found]:
             # Turned around by its label: the last layer's bias follows the sign.
             same = np.repeat(large[None].astype(np.float32), size, axis=0)
             yield from around(value, same, np.zeros(size, dtype=np.int64), [(large, 1)])
+
+
+def network_persons() -> Iterator[Found]:
+    """Persons of a network: equal records, cancelling ones, and lengths that drown the rest."""
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, CLASSES))
+    weights, clip, most = 4 * flatten(network), NetworkClip(Fraction(1, 4)), 5
+    rng = np.random.default_rng(5)
+    large = np.full(6, 30.0, dtype=np.float32)
+    # Gradients of 1e19 and more, whose sum is what rounding leaves of them.
+    huge = np.full(6, 1e19, dtype=np.float32)
+    groups = {
+        "equal": ([large] * 5, [0] * 5),
+        "turned": ([large] * 5, [1] * 5),
+        "cancelling": ([large, large, -large, -large], [0, 1, 0, 2]),
+        "drowning": ([huge, huge, huge, huge, large], [0, 1, 2, 3, 0]),
+        "not finite": ([np.full(6, np.inf), large, large], [0, 0, 0]),
+        "no gradient": ([np.full(6, 3e38), large, large], [1, 0, 0]),
+        "one": ([large], [0]),
+    }
+    for size, ghost in ((0, False), (62, False), (64, True), (131, True)):
+        x = rng.normal(size=(size, 6)).astype(np.float32)
+        y, owners = rng.integers(0, CLASSES, size), np.array([f"p{i // 3}" for i in range(size)])
+
+        def value(x, y, who, ghost=ghost):
+            about = (torch.from_numpy(x), y, CLASSES, network, list(who), most)
+            return NetworkPersons(*about, ghost=ghost).clipped_sum(weights, clip, None, step=1)
+
+        whole, with_one = value(x, y, owners), {}
+        for name, (own, classes) in groups.items():
+            for at in (0, size):
+                more = np.concatenate([x[:at], np.array(own, dtype=np.float32), x[at:]])
+                labels = np.concatenate([y[:at], np.array(classes, dtype=np.int64), y[at:]])
+                who = np.concatenate([owners[:at], ["new"] * len(own), owners[at:]])
+                with_one[name] = value(more, labels, who)
+                yield PERSON_ADDED, whole, with_one[name]
+        for one in with_one.values():
+            yield PERSON_CHANGED, with_one["equal"], one
+        if size:
+            gone = owners != "p7"
+            yield PERSON_ADDED, whole, value(x[gone], y[gone], owners[gone])
 
 
 # -- class statistics -----------------------------------------------------------------------
@@ -547,6 +589,7 @@ MAKERS: dict[Callable[[], Iterator[Found]], tuple[str, ...]] = {
     features_of_pictures: ("linear.LinearRecords.clipped_sum",),
     persons_sum: ("persons.LinearPersons.clipped_sum",),
     network_sum: ("networks.NetworkRecords.clipped_sum",),
+    network_persons: ("network_persons.NetworkPersons.clipped_sum",),
     sketch_sums: ("sketch.SketchRecords._bounded",),
     confusion_of_records: ("evaluation.confusion",),
     confusion_of_persons: ("evaluation.confusion",),

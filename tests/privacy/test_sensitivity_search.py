@@ -24,6 +24,7 @@ from stillroom.private import (
     ensemble,
     head_models,
     linear,
+    network_persons,
     parameter_collection,
     persons,
     shard_models,
@@ -131,6 +132,10 @@ def persons_clipped_record_by_record(patch):
     patch.setattr(persons.LinearPersons, "_factors", one_by_one)
 
 
+def network_persons_clipped_record_by_record(patch):
+    patch.setattr(network_persons.NetworkPersons, "_owners", lambda self, places, taking: None)
+
+
 def pooled_features(patch):
     """Centred by the mean over all records: every record moves every row."""
     honest = FEATURES["pixels"]
@@ -235,6 +240,7 @@ MUTANTS = {
     persons_at_several_entities_as_one: entity_makers.votes_of_a_person_at_two,
     clip_left_out: makers.linear_sum,
     persons_clipped_record_by_record: makers.persons_sum,
+    network_persons_clipped_record_by_record: makers.network_persons,
     pooled_features: makers.features_of_pictures,
     radius_for_diameter: makers.soft_votes,
     radius_of_a_hint: makers.hint_residuals,

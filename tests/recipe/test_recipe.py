@@ -107,7 +107,6 @@ PERSON = SMALL.replace("[privacy]", "unit = 'person'\n[privacy]")
             "there is no [sketch]",
         ),
         (SMALL + "[student]\nepochs = 2", "learns from a [sketch]"),
-        (PERSON + "[training]\nmodel = 'student-10k'", "protect records, not persons"),
         (SMALL + SKETCH.replace("1/10", "0"), "sketch.mu"),
         (SMALL + "[sketch]\ncentres = 2", "sketch.mu: is missing"),
         (SMALL + SKETCH + "center = 2", "nearest known one is 'centres'"),

@@ -41,6 +41,23 @@ PersonColumn = Annotated[
     str | None, typer.Option("--person-column", help="For a CSV file: whose record it is.")
 ]
 
+PersonPattern = Annotated[
+    str | None,
+    typer.Option(
+        "--person-pattern",
+        help="For a folder of pictures: a regular expression whose one group is the person in a "
+        "file's name, such as '^(person[0-9]+)_'.",
+    ),
+]
+PersonList = Annotated[
+    Path | None,
+    typer.Option(
+        "--persons",
+        help="A CSV file with a column person, and file for a folder of pictures; else one line "
+        "per record, in their order.",
+    ),
+]
+
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
@@ -73,6 +90,8 @@ def show(
     label_column: LabelColumn = "label",
     id_column: IdColumn = None,
     person_column: PersonColumn = None,
+    person_pattern: PersonPattern = None,
+    persons: PersonList = None,
     as_json: Json = False,
 ) -> None:
     """Show the shape, classes and size of a data set.
@@ -82,10 +101,14 @@ def show(
     import numpy as np
 
     from stillroom.data.catalogue import KNOWN
+    from stillroom.data.loading import persons_of
     from stillroom.data.store import load_parts
 
     columns = {"label": label_column, "id": id_column, "person": person_column}
-    parts = load_parts(name_or_file, _classes(classes), labels=labels, columns=columns)
+    owners = persons_of(person_pattern, persons)
+    parts = load_parts(
+        name_or_file, _classes(classes), labels=labels, columns=columns, persons=owners
+    )
     first = next(iter(parts.values()))
     counts = {
         part: np.bincount(dataset.y, minlength=len(first.classes)).tolist()
@@ -125,6 +148,8 @@ def import_(
     label_column: LabelColumn = "label",
     id_column: IdColumn = None,
     person_column: PersonColumn = None,
+    person_pattern: PersonPattern = None,
+    persons: PersonList = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an imported data set of that name.")
     ] = False,
@@ -134,13 +159,14 @@ def import_(
 
     Example: stillroom data import mnist
 
-    Example: stillroom data import scans/ --name scans
+    Example: stillroom data import scans/ --name scans --person-pattern '^(person[0-9]+)_'
 
     Example: stillroom data import visits.csv --name visits --classes well,ill --id-column visit
     """
     from rich.console import Console
 
     from stillroom.data.catalogue import KNOWN, obtain
+    from stillroom.data.loading import persons_of
     from stillroom.data.store import home, load_parts, save
     from stillroom.errors import BadInput
 
@@ -161,8 +187,11 @@ def import_(
             f"or use a known name: {', '.join(KNOWN)}",
         )
     columns = {"label": label_column, "id": id_column, "person": person_column}
+    owners = persons_of(person_pattern, persons)
     with progress.status(f"Reading {name_or_file}"):
-        read = load_parts(name_or_file, _classes(classes), labels=labels, columns=columns)
+        read = load_parts(
+            name_or_file, _classes(classes), labels=labels, columns=columns, persons=owners
+        )
         save(read, name, root, replace=replace)
     _told(name, read, next(iter(read.values())).classes, root, as_json)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from stillroom.data.cifar import BATCHES, read_cifar
 from stillroom.data.dataset import Dataset
+from stillroom.data.persons import Persons
 from stillroom.data.pictures import folder_classes, read_images, read_svhn, sub_folders
 from stillroom.data.readers import Classes
 from stillroom.errors import BadInput
@@ -17,7 +18,9 @@ WHOLE = "all"
 SVHN = {"train": ("train_32x32",), "test": ("test_32x32",)}
 
 
-def read_folder(path: str | Path, classes: Classes = None) -> dict[str, Dataset]:
+def read_folder(
+    path: str | Path, classes: Classes = None, persons: Persons | None = None
+) -> dict[str, Dataset]:
     """Read a folder: `train` and `test` where it holds official parts, else `all`.
 
     Args:
@@ -25,20 +28,25 @@ def read_folder(path: str | Path, classes: Classes = None) -> dict[str, Dataset]
             Python), with `train_32x32.mat` and `test_32x32.mat` of SVHN, with one sub-folder of
             pictures per class, or with such sub-folders under `train` and `test`.
         classes: as the reader of that kind takes them.
+        persons: whose the records are.
 
     Raises:
         BadInput: the folder holds none of these, or only some of the files of a set.
     """
     folder = Path(path)
+    read: dict[str, Dataset] = {}
     if batches := _official(folder, BATCHES, ("", ".bin")):
-        return {part: read_cifar(files, classes) for part, files in batches.items()}
-    if digits := _official(folder, SVHN, (".mat",)):
-        return {part: read_svhn(file, classes) for part, (file,) in digits.items()}
+        read = {part: read_cifar(files, classes) for part, files in batches.items()}
+    elif digits := _official(folder, SVHN, (".mat",)):
+        read = {part: read_svhn(file, classes) for part, (file,) in digits.items()}
+    if read:
+        return read if persons is None else persons.in_order(read)
     inner = sub_folders(folder)
     parts = {part: inner[part] for part in ("train", "test") if part in inner}
     # Folders that hold pictures themselves may well be classes of these names.
     if len(parts) < 2 or not all(sub_folders(part) for part in parts.values()):
-        return {WHOLE: read_images(folder, classes)}
+        whole = read_images(folder, classes, _owner(persons))
+        return _owned({WHOLE: whole}, persons)
     if len(inner) > len(parts):
         raise BadInput(
             "the folder holds other folders beside train and test",
@@ -47,7 +55,22 @@ def read_folder(path: str | Path, classes: Classes = None) -> dict[str, Dataset]
             remedy="move them elsewhere, or into train or test",
         )
     names = folder_classes(list(parts.values()), classes)
-    return {part: read_images(inside, names) for part, inside in parts.items()}
+    found: dict[str, Dataset] = {
+        part: read_images(inside, names, _owner(persons, part)) for part, inside in parts.items()
+    }
+    return _owned(found, persons)
+
+
+def _owner(persons: Persons | None, part: str = "") -> Callable[[str], str] | None:
+    """Whose a picture is, by the name of its file."""
+    if persons is None or not persons.by_file:
+        return None
+    return lambda name: persons.of(f"{part}/{name}" if part else name)
+
+
+def _owned(parts: dict[str, Dataset], persons: Persons | None) -> dict[str, Dataset]:
+    """By a list in the order of the records, where names of files do not say it."""
+    return parts if persons is None or persons.by_file else persons.in_order(parts)
 
 
 def _official(

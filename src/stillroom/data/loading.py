@@ -11,6 +11,7 @@ import numpy as np
 from stillroom.data.catalogue import KNOWN
 from stillroom.data.dataset import Dataset, class_names
 from stillroom.data.folders import WHOLE
+from stillroom.data.persons import Persons
 from stillroom.data.readers import Classes
 from stillroom.data.split import Share, Split
 from stillroom.data.store import MODEL as MODEL
@@ -25,6 +26,8 @@ def load_split(
     classes: Classes = None,
     labels: str | None = None,
     columns: Mapping[str, str | None] | None = None,
+    person_pattern: str | None = None,
+    persons: str | None = None,
     split: str = "fraction",
     key: str = "",
     public: Share,
@@ -39,6 +42,8 @@ def load_split(
         classes: names of the classes, or how many there are; see `load`.
         labels: the file of labels that belongs to an IDX file, beside the recipe.
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
+        person_pattern: for a folder of pictures, how the name of a file tells its person.
+        persons: a list of persons, a CSV file beside the recipe; see `Persons`.
         split: `"fraction"` or `"as-given"`, the official train and test parts.
         key: the public split key.
         public: the expected share that is public.
@@ -56,6 +61,7 @@ def load_split(
         tuple(classes) if isinstance(classes, list) else classes,
         labels=folder / labels if labels else None,
         columns={role: column or None for role, column in (columns or {}).items()},
+        persons=persons_of(person_pattern, folder / persons if persons else None),
     )
     if sensitive_classes and any(part.persons for part in parts.values()):
         raise BadInput(
@@ -79,6 +85,11 @@ def load_split(
     if not sensitive_classes:
         return Split.by_fraction(whole, key, public, test)
     return Split.by_class(whole, key, sensitive_classes, public, test)
+
+
+def persons_of(pattern: str | None, listed: Path | None) -> Persons | None:
+    """Whose the records are, where a recipe or a command says so."""
+    return None if pattern is None and listed is None else Persons(pattern, listed)
 
 
 def no_records(shape: Sequence[int], classes: Classes) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -33,7 +33,9 @@ Grey, 16-bit grey as two versions call it, colour, colour with transparency.
 """
 
 
-def read_images(path: str | Path, classes: Classes = None) -> Dataset:
+def read_images(
+    path: str | Path, classes: Classes = None, person_of: Callable[[str], str] | None = None
+) -> Dataset:
     """Read a folder that holds one sub-folder of pictures for each class.
 
     Assumes: which sub-folders there are is no secret; where it is, give the classes.
@@ -42,6 +44,7 @@ def read_images(path: str | Path, classes: Classes = None) -> Dataset:
         path: the folder. Files and folders whose names begin with a dot are left out.
         classes: the names of the sub-folders in the order of their labels; sorted by name when
             left out. A given class may have no sub-folder.
+        person_of: from the name of a file, from the folder on, to the person it belongs to.
 
     Raises:
         BadInput: Pillow is not installed, a class folder is empty or not declared, a file is no
@@ -62,6 +65,7 @@ def read_images(path: str | Path, classes: Classes = None) -> Dataset:
     found = sub_folders(folder)
     pictures: list[npt.NDArray[Any]] = []
     labels: list[int] = []
+    persons: list[str] = []
     held = stored = 0
     for number, name in enumerate(names):
         files = _visible(found[name]) if name in found else []
@@ -85,7 +89,10 @@ def read_images(path: str | Path, classes: Classes = None) -> Dataset:
                     )
             held += picture.nbytes
             labels.append(number)
-    return Dataset(np.stack(pictures), np.array(labels), names, name=str(path))
+            if person_of is not None:
+                persons.append(person_of(file.relative_to(folder).as_posix()))
+    owners = None if person_of is None else tuple(persons)
+    return Dataset(np.stack(pictures), np.array(labels), names, (), owners, str(path))
 
 
 def sub_folders(folder: Path) -> dict[str, Path]:

@@ -157,11 +157,13 @@ def read_csv(
     numbers, labels = array("d"), array("q")
     texts: dict[str, list[str]] = {"ids": [], "persons": []}
     with opened(Path(path)) as content:
-        text = _Lines(content)
+        text = CsvLines(content)
         lines = csv.reader(text, strict=True)
         header = next(lines, [])
         roles = {"ids": id, "persons": person, "labels": label}
-        place = {role: _column(header, c, str(path)) for role, c in roles.items() if c is not None}
+        place = {
+            role: column_place(header, c, str(path)) for role, c in roles.items() if c is not None
+        }
         is_feature = [i not in place.values() for i in range(len(header))]
         features = list(compress(range(len(header)), is_feature))
         for cells in lines:
@@ -190,7 +192,7 @@ def read_csv(
             content.refuse_more(8 * len(numbers), len(labels))
             for role, kept in texts.items():
                 if role in place:
-                    kept.append(_short(cells[place[role]], _named(header, place[role]), where))
+                    kept.append(short_name(cells[place[role]], _named(header, place[role]), where))
     x = np.asarray(numbers).reshape(len(labels), len(features))
     finite = np.isfinite(x)
     if not finite.all():
@@ -206,8 +208,8 @@ def read_csv(
     return Dataset(x, np.array(labels), names, tuple(texts["ids"]), persons, str(path), columns)
 
 
-class _Lines(Iterator[str]):
-    """The lines of a text; `taken` counts what was read since its owner last set it to 0."""
+class CsvLines(Iterator[str]):
+    """The lines of a CSV file; `taken` counts what was read since its owner last set it to 0."""
 
     def __init__(self, content: Content) -> None:
         self._text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
@@ -254,7 +256,12 @@ def _named(header: list[str], column: int) -> str:
     return f"column {column + 1}" + (f" ({name!r})" if short else "")
 
 
-def _short(name: str, column: str, where: str) -> str:
+def short_name(name: str, column: str, where: str) -> str:
+    """A name of a record or person, if it is not too long to be one.
+
+    Raises:
+        BadInput: it is.
+    """
     if len(name) > LONGEST_NAME:
         raise BadInput(
             f"the name of a record or person has more than {LONGEST_NAME} characters",
@@ -265,7 +272,12 @@ def _short(name: str, column: str, where: str) -> str:
     return name
 
 
-def _column(header: list[str], wanted: str, where: str) -> int:
+def column_place(header: list[str], wanted: str, where: str) -> int:
+    """Where the one column of that name stands.
+
+    Raises:
+        BadInput: there is none, or there are several.
+    """
     if header.count(wanted) != 1:
         # The header is not quoted: without a header line it would be somebody's record.
         raise BadInput(

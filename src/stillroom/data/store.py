@@ -18,6 +18,7 @@ from stillroom.data.cifar import read_cifar
 from stillroom.data.dataset import Dataset, class_names, numbered_together
 from stillroom.data.files import MOST_CONTENT, file_kind
 from stillroom.data.folders import WHOLE, read_folder
+from stillroom.data.persons import Persons
 from stillroom.data.pictures import read_svhn
 from stillroom.data.readers import Classes, digits, npz_parts, read_csv, read_idx, read_npz
 from stillroom.documents import file_content, json_object
@@ -154,12 +155,14 @@ def load_parts(
     *,
     labels: str | Path | None = None,
     columns: Mapping[str, Any] | None = None,
+    persons: Persons | None = None,
     root: Path | None = None,
 ) -> Parts:
     """All parts of a data set: `all`, or `train` and `test`; arguments as in `load`.
 
     Args:
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
+        persons: whose the records are, where the data do not say it.
 
     Raises:
         BadInput: as in `load`.
@@ -176,14 +179,15 @@ def load_parts(
                 why="a label would mean another class than the recipe says",
                 remedy=f"leave the classes out, or give: {', '.join(names)}",
             )
-        return numbered_together(parts)
+        return numbered_together(parts if persons is None else persons.in_order(parts))
     path = Path(name)
     # Unlike a path's own methods, these take a name that no file can have for an absent one.
     if os.path.isdir(path) and labels is None:
-        return numbered_together(read_folder(path, classes))
+        return numbered_together(read_folder(path, classes, persons))
     if not os.path.exists(path):
         raise _not_found(name, folder)
-    return numbered_together(_read_file(path, classes, labels, columns or {}))
+    parts = _read_file(path, classes, labels, columns or {})
+    return numbered_together(parts if persons is None else persons.in_order(parts))
 
 
 def imported(root: Path) -> tuple[str, ...]:

@@ -165,6 +165,8 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         classes=data.classes,
         labels=data.labels,
         columns={"id": data.id_column, "person": data.person_column},
+        person_pattern=data.person_pattern,
+        persons=data.persons,
         split=data.split,
         key=data.key,
         public=data.public_share,

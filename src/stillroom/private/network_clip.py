@@ -18,6 +18,14 @@ ASSUMPTIONS = {
     "autograd's, and the same in other company, at another place and beside blank rows",
 }
 
+OF_PERSONS = {
+    **ASSUMPTIONS,
+    "clipped gradients": "checked: the norm of every person's summed gradient after the clip, in "
+    "double precision, of the numbers that are added and more than rounding can move them; a "
+    "person whose sum is too long or not finite counts as blank",
+}
+"""The same where a person's gradients are clipped as one."""
+
 CLIP_BITS = 24
 LARGEST_WIDTH = 2**32
 NORM_TOLERANCE = 1e-3

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,35 @@ from stillroom.models.flat_weights import trainable
 BLOCK = 2**22
 """Numbers turned into double precision at a time, so that this costs no memory to speak of."""
 
+CANCELLED = 2.0**-30
+"""Share of (the sum of lengths)^2 that is added to the square of a sum's length.
+
+Gradients of one person may cancel each other: what double precision then leaves of their sum is
+rounding, which differs from one order of adding to another. It is below 2^-32 of the lengths.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Owners:
+    """Whose record each row is, where a person's gradients are summed before they are clipped.
+
+    Args:
+        of: the owner of each row, numbered from 0.
+        count: how many owners there are.
+    """
+
+    of: torch.Tensor
+    count: int
+
+    def sums(self, rows: torch.Tensor) -> torch.Tensor:
+        """The sum of each owner's rows, double precision."""
+        total = torch.zeros((self.count, *rows.shape[1:]), dtype=torch.float64)
+        return total.index_add_(0, self.of, rows.double())
+
+    def margin(self, squares: torch.Tensor) -> torch.Tensor:
+        """What to add to the squared length of a sum, from the squared lengths of its terms."""
+        return CANCELLED * self.sums(squares.sqrt()).square()
+
 
 class Written:
     """One weight's gradients, one per record, written out in rows."""
@@ -36,10 +66,16 @@ class Written:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def squares(self) -> torch.Tensor:
-        """The squared length of each, double precision."""
+    def squares(self, owners: Owners | None = None) -> torch.Tensor:
+        """The squared length of each, or of each owner's sum; double precision."""
         blocks = torch.split(self.rows, self._block)
-        return torch.cat([torch.linalg.vector_norm(b.double(), dim=1) for b in blocks]).square()
+        own = torch.cat([torch.linalg.vector_norm(b.double(), dim=1) for b in blocks]).square()
+        if owners is None:
+            return own
+        squares = owners.margin(own)
+        for columns in torch.split(self.rows, max(1, BLOCK // max(1, len(self.rows))), dim=1):
+            squares += owners.sums(columns).square().sum(dim=1)
+        return squares
 
     def weighted(self, factors: torch.Tensor) -> torch.Tensor:
         """Their sum, each times its factor; one with factor zero takes no part, even if NaN."""
@@ -58,9 +94,15 @@ class Outer:
     def __len__(self) -> int:
         return len(self._left)
 
-    def squares(self) -> torch.Tensor:
+    def squares(self, owners: Owners | None = None) -> torch.Tensor:
         left, right = self._left.double(), self._right.double()
-        return left.square().sum(dim=1) * right.square().sum(dim=1)
+        own = left.square().sum(dim=1) * right.square().sum(dim=1)
+        if owners is None:
+            return own
+        # (l r^T, m s^T) = (l, m)(r, s): the sum's square by two Gram matrices.
+        gram = (left @ left.T) * (right @ right.T)
+        alike = torch.where(owners.of[:, None] == owners.of, gram, 0.0).sum(dim=1)
+        return owners.sums(alike).clamp(min=0.0) + owners.margin(own)
 
     def weighted(self, factors: torch.Tensor) -> torch.Tensor:
         some = torch.nonzero(factors)[:, 0]
@@ -149,19 +191,22 @@ class NetworkGradients:
         self.views, self._augment = views, augment
         self._hooked = _Hooked(self.network, factored=self.factored)
 
-    def norms(self, x: torch.Tensor, y: torch.Tensor, step: int) -> torch.Tensor:
+    def norms(
+        self, x: torch.Tensor, y: torch.Tensor, step: int, owners: Owners | None = None
+    ) -> torch.Tensor:
         """The length of each record's gradient; NaN where not every weight has one per record.
 
         Args:
             x: the records.
             y: their labels.
             step: of the training, for augmentation.
+            owners: sum the gradients of each owner, and give the length of the sum instead.
         """
         self._kept: dict[int, Written] = {}
         complete = [self._visit(x, y, step, view, self._keep) for view in range(self.views)]
-        squares = torch.zeros(len(x), dtype=torch.float64)
+        squares = torch.zeros(len(x) if owners is None else owners.count, dtype=torch.float64)
         for gradients in self._kept.values():
-            squares += gradients.squares()
+            squares += gradients.squares(owners)
         self._lengths = squares.sqrt().div_(self.views) if all(complete) else squares * torch.nan
         return self._lengths
 
@@ -172,7 +217,7 @@ class NetworkGradients:
             factors: one per record; a record with factor zero takes no part.
 
         Returns:
-            The sum, as one vector, and the lengths of the gradients it is made of.
+            The sum, as one vector, and the lengths that `norms` gave.
         """
         kept, self._kept = self._kept, {}
         parts = {key: found.weighted(factors / self.views) for key, found in kept.items()}
@@ -236,8 +281,10 @@ class LayerByLayer(NetworkGradients):
 
     factored = True
 
-    def norms(self, x: torch.Tensor, y: torch.Tensor, step: int) -> torch.Tensor:
-        self._shown = x, y, step
+    def norms(
+        self, x: torch.Tensor, y: torch.Tensor, step: int, owners: Owners | None = None
+    ) -> torch.Tensor:
+        self._shown, self._owners = (x, y, step), owners
         return self._measured(lambda weight, found: None)
 
     def weighted(self, factors: torch.Tensor) -> tuple[npt.NDArray[np.float64], torch.Tensor]:
@@ -251,11 +298,11 @@ class LayerByLayer(NetworkGradients):
 
     def _measured(self, take: Take) -> torch.Tensor:
         """Another pass; the lengths of the gradients that it hands on."""
-        x, y, step = self._shown
-        squares = torch.zeros(len(x), dtype=torch.float64)
+        (x, y, step), owners = self._shown, self._owners
+        squares = torch.zeros(len(x) if owners is None else owners.count, dtype=torch.float64)
 
         def measure(weight: nn.Parameter, found: RecordGradients) -> None:
-            squares.add_(found.squares())
+            squares.add_(found.squares(owners))
             take(weight, found)
 
         complete = self._visit(x, y, step, 0, measure)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +29,11 @@ from stillroom.models.augmentation import Augment
 from stillroom.models.flat_weights import Flat, unflatten
 from stillroom.private.network_check import check_gradients
 from stillroom.private.network_clip import LARGEST_WIDTH, NORM_TOLERANCE, NetworkClip
-from stillroom.private.network_gradients import LayerByLayer, NetworkGradients
+from stillroom.private.network_gradients import LayerByLayer, NetworkGradients, Owners
 from stillroom.private.quantise import one_term
-from stillroom.private.sealed import Records, opened
 from stillroom.vocabulary import Bounded, Integers, SecretSample, Unit
 
+Places = npt.NDArray[np.intp]
 ROWS = 64
 """A chunk has a multiple of this many rows, so that matrix kernels have no odd rows left over."""
 
@@ -140,14 +140,19 @@ class NetworkRecords:
         chosen = np.arange(len(self._x))
         if sample is not None:
             chosen = chosen[sample.open_secret(len(self._x))]
+        starts = range(0, len(chosen), self._chunk)
+        grid = self._on_grid((chosen[a : a + self._chunk] for a in starts), clip, step)
+        return Bounded(grid.reshape(1, -1), one_term(clip.squared_norm, Unit.RECORD), sample)
+
+    def _on_grid(self, chunks: Iterable[Places], clip: NetworkClip, step: int) -> Integers:
+        """The clipped sum of all chunks of records, in grid units."""
         total = np.zeros(self.width)
         with warnings.catch_warnings():
             # A network may warn of what it meets in a record.
             warnings.simplefilter("ignore")
-            for start in range(0, len(chosen), self._chunk):
-                total += self._sum(chosen[start : start + self._chunk], clip, step)
-        grid = np.rint(total / clip.unit).astype(np.int64)
-        return Bounded(grid.reshape(1, -1), one_term(clip.squared_norm, Unit.RECORD), sample)
+            for places in chunks:
+                total += self._sum(places, clip, step)
+        return np.rint(total / clip.unit).astype(np.int64)
 
     def _load(self, weights: Flat, step: int) -> None:
         """Put the weights into the network, and see that they are of any use at all."""
@@ -172,28 +177,34 @@ class NetworkRecords:
                 remedy="lower the learning rate",
             )
 
-    def _sum(
-        self, places: npt.NDArray[np.intp], clip: NetworkClip, step: int
-    ) -> npt.NDArray[np.float64]:
+    def _units(self, places: Places) -> list[Places]:
+        """The records of a chunk, those together that are clipped as one."""
+        return [places[i : i + 1] for i in range(len(places))]
+
+    def _owners(self, places: Places, taking: torch.Tensor) -> Owners | None:
+        """Whose the rows of a chunk are; None where each is its own."""
+        return None
+
+    def _sum(self, places: Places, clip: NetworkClip, step: int) -> npt.NDArray[np.float64]:
         """The clipped sum of at most a chunk of records, whatever the network does with them."""
         with suppress(Exception):
             return self._filled_sum(places, clip, step)
         # What it raises for blank records too has nothing to do with records, and comes out here.
-        self._attempt(*self._filled(places[:0]), clip, step)
-        if len(places) == 1:
+        self._attempt(*self._filled(places[:0]), None, clip, step)
+        units = self._units(places)
+        if len(units) == 1:
             return np.zeros(self.width)
-        # Otherwise a record makes it raise: each counts by itself, and that one not at all.
+        # Otherwise a record makes it raise: each unit counts by itself, and that one not at all.
         total = np.zeros(self.width)
-        for i in range(len(places)):
-            total += self._sum(places[i : i + 1], clip, step)
+        for own in units:
+            total += self._sum(own, clip, step)
         return total
 
-    def _filled_sum(
-        self, places: npt.NDArray[np.intp], clip: NetworkClip, step: int
-    ) -> npt.NDArray[np.float64]:
+    def _filled_sum(self, places: Places, clip: NetworkClip, step: int) -> npt.NDArray[np.float64]:
         x, y, taking = self._filled(places)
         while True:
-            total, sound = self._attempt(x, y, taking, clip, step)
+            owners = self._owners(places, taking)
+            total, sound = self._attempt(x, y, taking, owners, clip, step)
             bad = taking & ~sound
             if not bad.any():
                 return total
@@ -201,9 +212,7 @@ class NetworkRecords:
             x[bad], y[bad] = 0, 0
             taking = taking & sound
 
-    def _filled(
-        self, places: npt.NDArray[np.intp]
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _filled(self, places: Places) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """A chunk of these records and blank ones, and which of its rows take part."""
         size, part = len(places), torch.from_numpy(places)
         x, y = self._x.new_zeros((self._chunk, *self._shape)), self._labels.new_zeros(self._chunk)
@@ -213,39 +222,34 @@ class NetworkRecords:
         return x, y, taking
 
     def _attempt(
-        self, x: torch.Tensor, y: torch.Tensor, taking: torch.Tensor, clip: NetworkClip, step: int
+        self,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        taking: torch.Tensor,
+        owners: Owners | None,
+        clip: NetworkClip,
+        step: int,
     ) -> tuple[npt.NDArray[np.float64], torch.Tensor]:
         """The clipped sum of a chunk, and which of its rows are finite and no longer than the clip.
 
-        Where one that takes part is not, the sum means nothing.
+        A row is as long as the sum that it is clipped with. Where one that takes part is not sound,
+        the sum means nothing.
         """
-        norms = self._gradients.norms(x, y, step)
+        norms = _by_row(self._gradients.norms(x, y, step, owners), owners)
         sound = torch.isfinite(norms)
         if not sound[taking].all():
             return np.zeros(self.width), sound
         factors = torch.where(taking, self._factors(norms, clip), 0.0)
-        total, norms = self._gradients.weighted(factors)
-        return total, norms * factors <= float(clip.norm) * (1 + NORM_TOLERANCE)
+        total, lengths = self._gradients.weighted(factors)
+        return total, _by_row(lengths, owners) * factors <= float(clip.norm) * (1 + NORM_TOLERANCE)
 
     @staticmethod
     def _factors(norms: torch.Tensor, clip: NetworkClip) -> torch.Tensor:
         return (float(clip.norm) / norms.clamp(min=1e-30)).clamp(max=1.0)
 
 
-def network_records(
-    records: Records, pictures: nn.Module, network: nn.Module, **options: Any
-) -> NetworkRecords:
-    """Sealed records, brought to pictures one by one with public numbers; see `NetworkRecords`.
-
-    Args:
-        records: the sensitive records.
-        pictures: from stored records to what the network is given, such as `AsPictures`.
-        network: gives one logit per class.
-        options: `augment`, `views`, `chunk` and `ghost`, as there.
-    """
-    data = opened(records)
-    x = pictures(torch.from_numpy(np.array(data.x)))
-    return NetworkRecords(x, data.y, len(data.classes), network, **options)
+def _by_row(lengths: torch.Tensor, owners: Owners | None) -> torch.Tensor:
+    return lengths if owners is None else lengths[owners.of]
 
 
 def guesses(network: nn.Module, weights: Flat, x: torch.Tensor) -> Integers:

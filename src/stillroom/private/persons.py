@@ -47,6 +47,25 @@ def cap_records(persons: Sequence[str], ids: Sequence[str], most: int) -> Intege
     return np.array(sorted(kept), dtype=np.int64)
 
 
+def records_by_person(persons: Sequence[str], most: int) -> list[npt.NDArray[np.intp]]:
+    """The positions of each person's records.
+
+    Raises:
+        BadInput: a person has more than the cap.
+    """
+    _, owner, counts = np.unique(np.asarray(persons), return_inverse=True, return_counts=True)
+    if counts.max(initial=0) > most:
+        raise BadInput(
+            f"a person has more than {most} records",
+            where="max_records_per_person",
+            why="the cap is part of the guarantee",
+            remedy="drop the surplus with cap_records before",
+        )
+    order = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[order], np.arange(len(counts) + 1))
+    return [order[a:b] for a, b in itertools.pairwise(starts)]
+
+
 def capped(records: Records, most: int) -> Sealed[Dataset]:
     """The same records, at most `most` of each person, sealed.
 
@@ -108,17 +127,7 @@ class LinearPersons(LinearRecords):
         most: int,
     ) -> None:
         super().__init__(rows, labels, classes)
-        _, owner, counts = np.unique(np.asarray(persons), return_inverse=True, return_counts=True)
-        if counts.max(initial=0) > most:
-            raise BadInput(
-                f"a person has more than {most} records",
-                where="max_records_per_person",
-                why="the cap is part of the guarantee",
-                remedy="drop the surplus with cap_records before",
-            )
-        order = np.argsort(owner, kind="stable")
-        starts = np.searchsorted(owner[order], np.arange(len(counts) + 1))
-        self._records_of = [order[a:b] for a, b in itertools.pairwise(starts)]
+        self._records_of = records_by_person(persons, most)
 
     def clipped_sum(
         self, weights: npt.NDArray[np.float32], clip: Clip, sample: SecretSample | None

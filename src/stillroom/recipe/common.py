@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
 from stillroom.data.loading import MODEL
+from stillroom.data.persons import groups_of
 from stillroom.features import FEATURES
 from stillroom.recipe.section import LARGEST_RATE, MOST_NUMBERS, Exact, Section
 from stillroom.vocabulary import SMALLEST_DELTA, Pair, Unit
@@ -63,6 +64,16 @@ class DataSection(Section):
         description="the declared number of sensitive units; a round guess, never a count",
     )
     person_column: str | None = Field(None, description="for a CSV file: whose record it is")
+    person_pattern: str | None = Field(
+        None,
+        description="for a folder of pictures: a regular expression whose one group is the person "
+        "in a file's name",
+    )
+    persons: str | None = Field(
+        None,
+        description="a CSV file with a column person: and a column file, for a folder of pictures; "
+        "else one line per record, in their order",
+    )
     unit: Literal["record", "person", "entity", "label"] = Field(
         "record",
         description="who is protected; entity, the whole, where there is only a model; label, the "
@@ -89,7 +100,8 @@ class DataSection(Section):
         """Keys that are fine by themselves and make no sense together."""
         alone, given = self.source == MODEL, self.model_fields_set
         told = {name: getattr(self, name) for name in OF_A_MODEL}
-        of_records = ("labels", "id_column", "split", "key", "test", "person_column")
+        of_persons = ("person_column", "person_pattern", "persons")
+        of_records = ("labels", "id_column", "split", "key", "test", *of_persons)
         left_over = [name for name in of_records if name in given]
         return {
             "data.unit: where there is only a model, the unit is the entity, the model as a whole; "
@@ -105,6 +117,12 @@ class DataSection(Section):
             f"data.shape: more than {LARGEST_SHAPE:,} numbers": math.prod(self.shape or ())
             > LARGEST_SHAPE,
             'data.unit: entity is for source = "model"': not alone and self.unit == "entity",
+            "data.person_pattern: not a regular expression with exactly one group, in brackets": (
+                self.person_pattern is not None and groups_of(self.person_pattern) != 1
+            ),
+            f"data.{', data.'.join(of_persons)}: say in one way only whose a record is": (
+                sum(getattr(self, name) is not None for name in of_persons) > 1
+            ),
             'data.shape, data.test_source: only for source = "model"': not alone
             and (self.shape is not None or self.test_source is not None),
         }

@@ -48,8 +48,6 @@ class Trained:
             and bool(features.model_fields_set - {"full_scale"}),
             "features.fitted_on: there is no [sketch]": features.fitted_on == "sketch"
             and sketch is None,
-            "data.unit: whole networks protect records, not persons": not training.linear
-            and recipe.data.unit == "person",
         }
 
     def requests(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Request]:
@@ -76,9 +74,11 @@ class Trained:
                 labels = "labels of public records, beside the sensitive ones"
                 knowledge = (knowledge[0], labels, *knowledge[1:])
         else:
-            from stillroom.private.network_clip import ASSUMPTIONS
+            from stillroom.private.network_clip import ASSUMPTIONS, OF_PERSONS
 
-            about, assumptions = f"network `{training.model}`", ASSUMPTIONS
+            persons = recipe.data.unit == "person"
+            about = f"network `{training.model}`"
+            assumptions = OF_PERSONS if persons else ASSUMPTIONS
             knowledge = _network_knowledge(training)
         return SourceTerms(
             about=about,

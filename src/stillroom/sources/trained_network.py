@@ -14,7 +14,8 @@ from stillroom.models.augmentation import Augment
 from stillroom.models.flat_weights import Flat, flatten, trainable, unflatten
 from stillroom.models.training import NetworkTraining
 from stillroom.private.network_clip import NetworkClip
-from stillroom.private.networks import network_records
+from stillroom.private.network_persons import network_records
+from stillroom.private.persons import capped
 from stillroom.public import Descent
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.torch_model import TorchModel
@@ -23,7 +24,7 @@ from stillroom.sources.public_records import named_public_records
 from stillroom.sources.sketch import DrawnSketch
 from stillroom.sources.trained import STEPS, TrainedAnswers, has_learnt
 from stillroom.sources.training import TrainingSection, descend
-from stillroom.vocabulary import Bounded, SecretSample
+from stillroom.vocabulary import Bounded, SecretSample, Unit
 
 PUBLIC_RATE = 1e-3
 """Of AdamW, before the first private step."""
@@ -67,10 +68,16 @@ class NetworkTeacher:
         self.width = len(self._start)
         setting.progress.tell("looking at the records")
         moved = bool(part.shift or part.mirror)
+        data, own = self._party.data, recipe.data
+        if own.unit == "person":
+            # Surplus records would be refused once they are summed, after the payment (K10).
+            data = capped(data, own.max_records_per_person)
         self._records = network_records(
-            self._party.data,
+            data,
             self._pictures,
             self._network,
+            Unit(own.unit),
+            own.max_records_per_person,
             augment=Augment(part.start_seed, part.shift, part.mirror) if moved else None,
             views=part.views,
             ghost=part.ghost,

@@ -110,7 +110,7 @@ def test_the_old_name_of_a_source_is_none(tmp_path):
     ("kind", "old", "new", "says"),
     [
         ("trained", 'public = "2/5"', "", "data.public: method rona needs a public part"),
-        ("trained", "[features]", "unit = 'person'\n[features]", "protects records"),
+        ("plain", "[features]", "unit = 'person'\n[features]", "algorithm protects records"),
         ("trained", "", SKETCH + "[student]\n", "student: unknown key"),
         ("trained", "steps = 6", "model = 'mlp'", "teacher of method rona is linear"),
         ("trained", '"certified"', '"as-published"', "has no source plain, and the paper's has no"),

@@ -40,7 +40,7 @@ class RonaRecipe(RecipeWithSource):
         return {
             **super().misfits(),
             "source: method rona learns from trained, ensemble or plain": self.source == "sketch",
-            "data.unit: method rona protects records": data.unit == "person",
+            "data.unit: the paper's algorithm protects records": data.unit == "person" and plain,
             "data.labelled: the paper's algorithm has the labels of all public records": plain
             and data.labelled < 1,
             "training.model: the teacher of method rona is linear": not self.training.linear,
