@@ -170,8 +170,11 @@ def test_demo(tmp_path):
         *("model.safetensors", "model.onnx", "certificate.json"),
         *("recipe.toml", "card.html", "manifest.json"),
     }
-    labels = stillroom("predict", bundle, "digits").split()
-    assert len(labels) == 1797
+    lines = stillroom("predict", bundle, "digits").splitlines()
+    assert len(lines) == 1797
+    number, label, sure = lines[7].split("\t")
+    assert (number, label in "0123456789") == ("7", True)
+    assert 0.1 <= float(sure) <= 1
     (tmp_path / "file").write_text("")
     stillroom("demo", "-o", tmp_path / "file" / "demo", code=2)
 

@@ -57,6 +57,10 @@ def _csv(columns: list[str]) -> Callable[[Path], list[str]]:
     return _given(lambda path: write_csv(path, columns, ROWS), "x.csv")
 
 
+def _csv_of_nothing(folder: Path) -> list[str]:
+    return _given(lambda path: write_csv(path, COLUMNS, []), "x.csv")(folder)
+
+
 def _with_model(**changes: object) -> Callable[[Path], list[str]]:
     """Predict by a bundle whose certificate describes its model otherwise."""
 
@@ -130,7 +134,10 @@ OTHERS = [
     Case("no file", lambda f: ["predict", str(bundle(f)), str(f / "none.npy")], 2),
     Case("a pipe", _given(os.mkfifo), 2),
     Case("a folder", _given(Path.mkdir), 2),
-    Case("columns in another order", _csv([*COLUMNS[1:], COLUMNS[0]]), 2, "another order"),
+    Case("a column twice", _csv([*COLUMNS[:-1], COLUMNS[0]]), 2, "columns"),
+    Case("an empty CSV file", _given(lambda p: p.write_bytes(b""), "x.csv"), 2),
+    Case("a CSV file of a header", _csv_of_nothing, 2, "no record"),
+    Case("a picture that is none", _given(lambda p: p.write_bytes(b"no"), "x.png"), 2, "picture"),
     Case("other columns", _csv([f"g{i}" for i in range(FEATURES)]), 2, "columns"),
     Case(
         "a column less",

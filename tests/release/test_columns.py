@@ -14,7 +14,8 @@ from methods.forging import forge, rehash
 from stillroom.cli import run
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.pipeline.verify import verify
-from stillroom.release.predict import model_of, predict, read_records
+from stillroom.release.asked import batches
+from stillroom.release.predict import model_of, predict
 
 
 @pytest.fixture
@@ -27,25 +28,31 @@ def rows(order):
     return [[*random.integers(0, 17, FEATURES)[order], 1] for _ in range(20)]
 
 
-def test_the_same_records_in_another_order_are_refused(bundle, tmp_path):
-    """They were given other labels, with exit 0."""
+def read(path, bundle):
+    return np.concatenate([x for _, x in batches(str(path), model_of(bundle)[0], 7)])
+
+
+def test_columns_are_found_by_name_in_any_order(bundle, tmp_path):
+    """In another order they were once given other labels, with exit 0."""
     order = np.roll(np.arange(FEATURES), 5)
     write_csv(tmp_path / "right.csv", COLUMNS, rows(np.arange(FEATURES)))
     write_csv(tmp_path / "turned.csv", [COLUMNS[i] for i in order], rows(order))
-    model, _ = model_of(bundle)
-    right = read_records(str(tmp_path / "right.csv"), model)
-    with pytest.raises(BadInput, match="another order"):
-        read_records(str(tmp_path / "turned.csv"), model)
+    right, turned = (read(tmp_path / name, bundle) for name in ("right.csv", "turned.csv"))
+    assert np.array_equal(right, turned)
     other, _ = predict(bundle, right[:, order])
     assert not np.array_equal(predict(bundle, right)[0], other), "the order would have mattered"
-    assert run(["predict", str(bundle), str(tmp_path / "right.csv")]) == 0
-    assert run(["predict", str(bundle), str(tmp_path / "turned.csv")]) == 2
+
+
+def test_columns_that_are_missing_are_refused(bundle, tmp_path):
+    write_csv(tmp_path / "few.csv", COLUMNS[1:], [row[1:] for row in rows(np.arange(FEATURES))])
+    with pytest.raises(BadInput, match="1 of the 12 columns"):
+        read(tmp_path / "few.csv", bundle)
+    assert run(["predict", str(bundle), str(tmp_path / "few.csv")]) == 2
 
 
 def test_records_without_names_are_taken_as_they_are(bundle, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((2, FEATURES)))
-    model, _ = model_of(bundle)
-    assert read_records(str(tmp_path / "x.npy"), model).shape == (2, FEATURES)
+    assert read(tmp_path / "x.npy", bundle).shape == (2, FEATURES)
 
 
 def test_the_certificate_names_the_columns_and_no_other_verify(bundle):

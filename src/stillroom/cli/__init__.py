@@ -83,6 +83,8 @@ def _fault(fault: BaseException) -> int:
 
 
 def _explain(error: object) -> None:
+    from stillroom.cli.printing import printable
+
     parts = [
         ("error", "what"),
         ("where", "where"),
@@ -91,6 +93,6 @@ def _explain(error: object) -> None:
     ]
     for place, (title, field) in enumerate(parts):
         # The name of a file may hold escapes that a terminal obeys.
-        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in getattr(error, field))
+        text = printable(getattr(error, field))
         if text:
             print(f"{'' if place == 0 else '  '}{title}: {text}", file=sys.stderr)

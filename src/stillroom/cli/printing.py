@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -27,6 +29,26 @@ def _spelled(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_spelled(v) for v in value]
     return "infinite" if isinstance(value, float) and math.isinf(value) else value
+
+
+def printable(text: str) -> str:
+    """A text that gives a terminal no orders, such as the name of somebody's file.
+
+    >>> printable("a\\x1b[2Jb.png")
+    'a\\\\x1b[2Jb.png'
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def csv_line(*cells: str) -> str:
+    """A line of a CSV file, without its end.
+
+    >>> csv_line("a, b", "c")
+    '"a, b",c'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

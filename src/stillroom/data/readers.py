@@ -180,7 +180,7 @@ def read_csv(
             try:
                 numbers.extend(map(float, compress(cells, is_feature)))
             except ValueError:
-                raise _no_number(header, cells, features, where) from None
+                raise no_number(header, cells, features, where) from None
             if cells[place["labels"]] not in number_of:
                 raise BadInput(
                     "a label is not among the given classes",
@@ -230,8 +230,8 @@ class CsvLines(Iterator[str]):
         return line
 
 
-def _no_number(header: list[str], cells: list[str], features: list[int], where: str) -> BadInput:
-    """Which of the cells is no number, and never what it holds."""
+def no_number(header: list[str], cells: list[str], features: list[int], where: str) -> BadInput:
+    """The refusal of a line: which of its cells is no number, and never what it holds."""
 
     def fails(cell: str) -> bool:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,10 @@ import numpy.typing as npt
 from stillroom.errors import BadInput
 from stillroom.extras import needed
 from stillroom.release.artefacts import columns_of, main_file, shape_and_classes
-from stillroom.release.files import CERTIFICATE, ONNX
+from stillroom.release.files import CERTIFICATE, ONNX, RECIPE
 from stillroom.release.manifest import does_not, parsed, read_files
 from stillroom.release.sections.base import classifier_in
 from stillroom.release.strangers_model import TOGETHER, Labels, Logits, StrangersModel
-
-LARGEST_INPUT = 1 << 29
-"""Bytes of a .npy file, which is read as a whole."""
 
 
 def predict(folder: Path, x: npt.NDArray[Any]) -> tuple[Labels, Logits]:
@@ -35,22 +34,44 @@ def predict(folder: Path, x: npt.NDArray[Any]) -> tuple[Labels, Logits]:
         BadInput: there is no bundle, or the records have another shape, or have no finite scores.
         DoesNotVerify: a file of the bundle was changed, or its model is none that is run here.
     """
-    described, content = model_of(folder)
-    if x.shape[1:] != described.shape:
-        raise BadInput(
-            f"the records have shape {x.shape[1:]}, the model takes {described.shape}",
-            where="input",
-            why="other records would get labels that mean nothing",
-            remedy="bring the records into the shape the model was trained on",
-        )
-    if not len(x):
-        raise _no_records("there is no record", "give at least one record")
-    with StrangersModel(content, folder / described.file, len(described.classes)) as model:
-        answers = [
-            model.run(_finite(x[start : start + TOGETHER])) for start in range(0, len(x), TOGETHER)
-        ]
-    logits, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+    parts = (x[start : start + TOGETHER] for start in range(0, max(1, len(x)), TOGETHER))
+    answers = list(answered(folder, parts))
+    labels, logits = (np.concatenate(some) for some in zip(*answers, strict=True))
     return labels, logits
+
+
+def answered(folder: Path, parts: Iterable[npt.NDArray[Any]]) -> Iterator[tuple[Labels, Logits]]:
+    """Labels and logits of some records after the other; all else as `predict`.
+
+    Args:
+        folder: the bundle.
+        parts: some records of the model's shape at a time, at most `TOGETHER`.
+    """
+    described, content = model_of(folder)
+    with StrangersModel(content, folder / described.file, len(described.classes)) as model:
+        for x in parts:
+            if x.shape[1:] != described.shape:
+                raise BadInput(
+                    f"the records have shape {x.shape[1:]}, the model takes {described.shape}",
+                    where="input",
+                    why="other records would get labels that mean nothing",
+                    remedy="bring the records into the shape the model was trained on",
+                )
+            if not len(x):
+                raise no_records("there is no record", "give at least one record")
+            logits, labels = model.run(_finite(x))
+            yield labels, logits
+
+
+def probabilities(logits: Logits) -> npt.NDArray[np.float64]:
+    """Of the classes, as the model has them: it may well be more sure than it should be.
+
+    >>> probabilities(np.array([[0.0, 0.0]], dtype=np.float32)).tolist()
+    [[0.5, 0.5]]
+    """
+    raised = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    shares: npt.NDArray[np.float64] = raised / raised.sum(axis=1, keepdims=True)
+    return shares
 
 
 @dataclass(frozen=True)
@@ -62,12 +83,14 @@ class Described:
         classes: their names.
         columns: the names of a record's features, where it was trained on columns with names.
         file: its ONNX file.
+        id_column: the column of record ids that its recipe names.
     """
 
     shape: tuple[int, ...]
     classes: tuple[str, ...]
     columns: tuple[str, ...] | None
     file: str = ONNX
+    id_column: str | None = None
 
 
 def model_of(folder: Path) -> tuple[Described, bytes]:
@@ -84,73 +107,33 @@ def model_of(folder: Path) -> tuple[Described, bytes]:
         # Versions 3 and 4 call it `model`.
         said = certificate.get("model") or classifier_in(certificate["artefacts"])
         file = main_file({"name": "model", "kind": "classifier", **said})
-        return Described(*shape_and_classes(said), columns_of(said), file), contents[file]
+        ids = _id_column(contents[RECIPE])
+        return Described(*shape_and_classes(said), columns_of(said), file, ids), contents[file]
     except (LookupError, TypeError, ValueError) as error:
         raise does_not(place, f"certificate.json does not describe its model: {error}") from None
 
 
-def read_records(name_or_path: str, model: Described) -> npt.NDArray[Any]:
-    """Records of a data set by name, of a file or of a folder; a .npy file has no labels.
-
-    Args:
-        name_or_path: the data set, file or folder.
-        model: what they are for; what a file or folder says of its own classes is read as its.
-
-    Raises:
-        BadInput: nothing is found, it cannot be read, or its columns are others, or in another
-            order, than those the model was trained on.
-    """
-    from stillroom.data.catalogue import KNOWN
-    from stillroom.data.store import home, imported, load_parts
-
-    path = Path(name_or_path)
-    if path.suffix == ".npy" and path.is_file():
-        return _read_npy(path)
-    # A data set by name knows its classes; only how many there are must agree.
-    own = path.exists() and name_or_path not in (*KNOWN, *imported(home()))
-    parts = load_parts(name_or_path, model.classes if own else None)
-    for part in parts.values():
-        if None not in (part.columns, model.columns) and part.columns != model.columns:
-            raise BadInput(
-                "the columns are others, or stand in another order, than those the model was "
-                "trained on",
-                where=name_or_path,
-                why="every number would be taken for another feature, and the labels mean nothing",
-                remedy="order the columns as `columns` in the bundle's certificate.json",
-            )
-    return np.concatenate([part.x for part in parts.values()])
-
-
-def _read_npy(path: Path) -> npt.NDArray[Any]:
+def _id_column(recipe: bytes) -> str | None:
+    """What the bundle's recipe calls the column of ids; a stranger's recipe may be anything."""
     try:
-        # Mapped before it is read: a header may promise more than any memory holds.
-        mapped = np.lib.format.open_memmap(path, mode="r")
-        proper = mapped.ndim >= 2 and mapped.dtype.kind in "biuf" and mapped.nbytes <= LARGEST_INPUT
-        x = np.array(mapped) if proper else None
-    except Exception:
-        # On a damaged header numpy fails in a dozen ways, from EOFError to RecursionError.
-        x = None
-    if x is None:
-        raise _no_records(
-            f"the file holds no array of numbers with one record per row, below "
-            f"{LARGEST_INPUT >> 20} MiB",
-            "save the records with numpy.save, in several files if there are many",
-            str(path),
-        )
-    return x
+        found = tomllib.loads(recipe.decode())["data"]["id_column"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def _finite(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     with np.errstate(over="ignore"):
         records = np.ascontiguousarray(x, dtype=np.float32)
     if not np.isfinite(records).all():
-        raise _no_records(
+        raise no_records(
             "a record holds a value that is not a finite number", "give records of finite numbers"
         )
     return records
 
 
-def _no_records(what: str, remedy: str, where: str = "input") -> BadInput:
+def no_records(what: str, remedy: str, where: str = "input") -> BadInput:
+    """The refusal of what is no record."""
     return BadInput(what, where=where, why="a label would mean nothing", remedy=remedy)
 
 
