@@ -7,6 +7,7 @@ with their number: a folder of pictures, or a CSV file of any length.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
+from stillroom.release.asked_pictures import (
+    LeftOut,
+    is_picture,
+    pictures_in,
+    read_pictures,
+)
 from stillroom.release.predict import Described, no_records
 
 Records = npt.NDArray[Any]
@@ -23,45 +30,62 @@ Batch = tuple[list[str], Records]
 
 LARGEST_INPUT = 1 << 29
 """Bytes of a .npy file, which is read as a whole."""
-PICTURES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"))
 LABEL = "label"
 
 
-def batches(name_or_path: str, model: Described, together: int) -> Iterator[Batch]:
+def batches(
+    name_or_path: str,
+    model: Described,
+    together: int,
+    left_out: LeftOut,
+    *,
+    alone: bool = True,
+) -> Iterator[Batch]:
     """Records of a data set by name, of a file or of a folder, with their names.
 
     The name of a picture is that of its file; of another record its id, or else its number from 0.
+    What can be told before anything is answered is refused at once.
 
     Args:
         name_or_path: a data set; a picture; a folder of pictures, with or without sub-folders; or a
             file: CSV, npz or npy. Labels may be there or not.
         model: what they are for. Columns of a CSV file are found by name, in any order.
         together: how many records at a time.
+        left_out: takes the pictures that cannot be read.
+        alone: whether nothing else is asked about; else names begin with that of the folder.
 
     Raises:
         BadInput: nothing is found, it cannot be read, or a record does not fit the model.
     """
     from stillroom.data.catalogue import KNOWN
-    from stillroom.data.store import home, imported
+    from stillroom.data.store import home, imported, load_parts
 
     path = Path(name_or_path)
     if name_or_path in (*KNOWN, *imported(home())):
+        if os.path.lexists(path):
+            left_out.tell(f"{path} is a data set by name; the file or folder here is ./{path}")
         return _of_data_set(name_or_path, None, together)
-    if path.suffix == ".npy" and path.is_file():
+    if path.suffix == ".npy" and os.path.isfile(path):
         return _sliced(None, _read_npy(path), together)
-    if path.suffix.lower() in PICTURES and path.is_file():
-        return _of_pictures([(path, str(path))], model, together)
-    if path.is_dir():
-        if found := _pictures_in(path):
-            return _of_pictures(found, model, together)
+    if os.path.isdir(path):
+        if found := pictures_in(path, left_out):
+            within = "" if alone else f"{path.as_posix()}/"
+            named = [(file, within + name) for file, name in found]
+            return read_pictures(named, model, together, left_out)
+        if left_out.first is not None:
+            raise left_out.first
         return _of_data_set(name_or_path, model.classes, together)
+    if is_picture(path) and os.path.lexists(path):
+        return read_pictures([(path, str(path))], model, together, left_out)
+    if not os.path.exists(path):
+        load_parts(name_or_path)  # says that it is not there
     return _of_file(path, name_or_path, model, together)
 
 
 def _of_file(path: Path, name: str, model: Described, together: int) -> Iterator[Batch]:
     from stillroom.data.files import file_kind
 
-    kind = file_kind(path) if path.exists() else None
+    kind = file_kind(path)
     if kind == "csv":
         return _of_csv(path, model, together)
     if kind == "npz":
@@ -72,8 +96,11 @@ def _of_file(path: Path, name: str, model: Described, together: int) -> Iterator
 def _of_data_set(name: str, classes: Any, together: int) -> Iterator[Batch]:
     from stillroom.data.store import load_parts
 
+    first = 0
     for part in load_parts(name, classes).values():
-        yield from _sliced(None if part.ids_from_content else part.ids, part.x, together)
+        named = None if part.ids_from_content else part.ids
+        yield from _sliced(named, part.x, together, first)
+        first += len(part)
 
 
 def _of_npz(path: Path, together: int) -> Iterator[Batch]:
@@ -83,6 +110,7 @@ def _of_npz(path: Path, together: int) -> Iterator[Batch]:
         parts = [ending for ending in ("", "_train", "_test") if f"x{ending}" in arrays.names]
         if not parts:
             raise no_records("the file has no array x", "save the records as x", str(path))
+        first = 0
         for ending in parts:
             x = arrays[f"x{ending}"]
             if x.ndim < 2 or x.dtype.kind not in "biuf":
@@ -92,46 +120,19 @@ def _of_npz(path: Path, together: int) -> Iterator[Batch]:
             ids = np.atleast_1d(arrays[f"ids{ending}"]).tolist() if named else None
             if ids is not None and len(ids) != len(x):
                 raise no_records("there are not as many ids as records", "give one each", str(path))
-            yield from _sliced(ids, x, together)
+            yield from _sliced(ids, x, together, first)
+            first += len(x)
 
 
-def _sliced(names: Iterable[object] | None, x: Records, together: int) -> Iterator[Batch]:
+def _sliced(
+    names: Iterable[object] | None, x: Records, together: int, first: int = 0
+) -> Iterator[Batch]:
+    """Some at a time; without names under their numbers from `first`."""
     listed = None if names is None else [str(name) for name in names]
     for start in range(0, len(x), together):
         part = x[start : start + together]
-        numbers = map(str, range(start, start + len(part)))
+        numbers = map(str, range(first + start, first + start + len(part)))
         yield (list(numbers) if listed is None else listed[start : start + together]), part
-
-
-def _pictures_in(folder: Path) -> list[tuple[Path, str]]:
-    """All pictures of a folder and its sub-folders, with their names from the folder on."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        within = path.relative_to(folder)
-        if any(part.startswith(".") for part in within.parts):
-            continue
-        if path.suffix.lower() in PICTURES and path.is_file():
-            found.append((path, within.as_posix()))
-    return found
-
-
-def _of_pictures(files: list[tuple[Path, str]], model: Described, together: int) -> Iterator[Batch]:
-    from stillroom.data.files import plain_file
-    from stillroom.data.pictures import read_picture
-
-    for some in _some(iter(files), together):
-        pictures = []
-        for path, _ in some:
-            with plain_file(path) as (stream, _size):
-                pictures.append(read_picture(stream))
-            if pictures[-1].shape != model.shape:
-                raise BadInput(
-                    f"the picture has shape {pictures[-1].shape}, the model takes {model.shape}",
-                    where=str(path),
-                    why="other records would get labels that mean nothing",
-                    remedy="bring the pictures to the size and mode the model was trained on",
-                )
-        yield [name for _, name in some], np.stack(pictures)
 
 
 def _of_csv(path: Path, model: Described, together: int) -> Iterator[Batch]:
