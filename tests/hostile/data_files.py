@@ -244,7 +244,7 @@ PICTURES = [
     of_pets("PostScript", "no readable picture", holding("%!PS-Adobe-3.0 EPSF-3.0\nshowpage\n")),
     of_pets(
         "two frames",
-        "no readable picture",
+        "several pictures",
         holding(encoded("TIFF", save_all=True, append_images=FRAMES)),
     ),
     of_pets("another size", "another size", holding(png(3, 3, 2, bytes(30)))),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -137,38 +137,53 @@ def _sliced(
 
 def _of_csv(path: Path, model: Described, together: int) -> Iterator[Batch]:
     """Columns by name where the model knows them; else all but the label, as they stand."""
-    from stillroom.data.files import opened
+    from stillroom.data.files import DAMAGE, opened
     from stillroom.data.readers import CsvLines, no_number
 
     with opened(path) as content:
         text = CsvLines(content)
         lines = csv.reader(text, strict=True)
         header = next(lines, [])
-        names = _places(header, model.id_column, path)
+        ids = _places(header, model.id_column, path)
         features = _features(header, model, path)
 
-        def rows() -> Iterator[tuple[str, list[float]]]:
-            number = 0
-            for cells in lines:
-                text.taken = 0
-                if not cells:
-                    continue
-                where = f"{path}, line {lines.line_num}"
-                if len(cells) != len(header):
-                    raise BadInput(
-                        "a line has not as many cells as the header has columns",
-                        where=where,
-                        remedy="repair the line; text with commas needs quotes",
-                    )
-                try:
-                    row = [float(cells[place]) for place in features]
-                except ValueError:
-                    raise no_number(header, cells, features, where) from None
-                yield cells[names[0]] if names else str(number), row
-                number += 1
+        def row(cells: list[str]) -> list[float]:
+            if len(cells) != len(header):
+                raise BadInput(
+                    "a line has not as many cells as the header has columns",
+                    remedy="repair the line; text with commas needs quotes",
+                )
+            try:
+                found = [float(cells[place]) for place in features]
+            except ValueError:
+                raise no_number(header, cells, features, where()) from None
+            if not all(map(isfinite, found)):
+                raise no_records("a value is not a finite number", "correct or remove it", where())
+            return found
 
-        for some in _some(rows(), together):
-            yield [name for name, _ in some], np.array([row for _, row in some])
+        def where() -> str:
+            return f"{path}, line {lines.line_num}"
+
+        answered, broken = 0, None
+        while broken is None:
+            names: list[str] = []
+            x: list[list[float]] = []
+            try:
+                while len(x) < together:
+                    text.taken = 0
+                    if cells := next(lines):
+                        x.append(row(cells))
+                        names.append(cells[ids[0]] if ids else str(answered + len(names)))
+            except (StopIteration, BadInput, *DAMAGE) as end:
+                # What stands before a broken line is answered all the same.
+                broken = end
+                if isinstance(end, BadInput):
+                    end.where = end.where or where()
+            if x:
+                yield names, np.array(x)
+            answered += len(x)
+        if not isinstance(broken, StopIteration):
+            raise broken
 
 
 def _places(header: list[str], column: str | None, path: Path) -> list[int]:
@@ -193,11 +208,6 @@ def _features(header: list[str], model: Described, path: Path) -> list[int]:
             remedy="name the columns as `columns` in the bundle's certificate.json, in any order",
         )
     return [column_place(header, name, str(path)) for name in model.columns]
-
-
-def _some(items: Iterator[Any], together: int) -> Iterator[list[Any]]:
-    while some := list(islice(items, together)):
-        yield some
 
 
 def _read_npy(path: Path) -> Records:
