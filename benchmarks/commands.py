@@ -1,0 +1,75 @@
+"""The installed command, run as a user runs it: seconds, seconds of processor time, and memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+STILLROOM = Path(sys.executable).with_name("stillroom")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a command took.
+
+    Args:
+        seconds: from its start to its end; other work on the machine makes them more.
+        cpu_seconds: of all its processes, user and system.
+        peak_mb: the most memory of its largest process.
+        lines: what it said on stderr, each with the seconds since its start.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    peak_mb: int
+    lines: tuple[tuple[float, str], ...]
+
+
+def taken_by(words: Sequence[object], home: Path, to: Path, code: int = 0) -> Taken:
+    """Run `stillroom` with these words.
+
+    Args:
+        words: of the command.
+        home: its data home.
+        to: the file for what it prints.
+        code: how it should end.
+
+    Raises:
+        RuntimeError: it ended otherwise.
+    """
+    lines: list[tuple[float, str]] = []
+    start = time.perf_counter()
+    with to.open("wb") as out:
+        child = subprocess.Popen(
+            [STILLROOM, *map(str, words)],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "STILLROOM_HOME": str(home)},
+        )
+
+        def listen() -> None:
+            assert child.stderr is not None
+            for line in child.stderr:
+                lines.append((round(time.perf_counter() - start, 1), line.rstrip()))
+
+        ear = Thread(target=listen)
+        ear.start()
+        _, status, used = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - start
+        ear.join()
+        with suppress(ChildProcessError):
+            child.wait()
+    if os.waitstatus_to_exitcode(status) != code:
+        said = "\n".join(line for _, line in lines)
+        raise RuntimeError(f"stillroom {' '.join(map(str, words))}: {said}")
+    # With those of the processes it has waited for.
+    cpu = used.ru_utime + used.ru_stime
+    return Taken(seconds, cpu, round(used.ru_maxrss / 1024), tuple(lines))
