@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 
 STILLROOM = Path(sys.executable).with_name("stillroom")
 
@@ -46,30 +45,40 @@ def taken_by(words: Sequence[object], home: Path, to: Path, code: int = 0) -> Ta
     """
     lines: list[tuple[float, str]] = []
     start = time.perf_counter()
-    with to.open("wb") as out:
-        child = subprocess.Popen(
-            [STILLROOM, *map(str, words)],
+    with (
+        to.open("wb") as out,
+        subprocess.Popen(
+            [sys.executable, "-S", __file__, STILLROOM, *map(str, words)],
             stdout=out,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "STILLROOM_HOME": str(home)},
-        )
-
-        def listen() -> None:
-            assert child.stderr is not None
-            for line in child.stderr:
-                lines.append((round(time.perf_counter() - start, 1), line.rstrip()))
-
-        ear = Thread(target=listen)
-        ear.start()
-        _, status, used = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
-        ear.join()
-        with suppress(ChildProcessError):
-            child.wait()
-    if os.waitstatus_to_exitcode(status) != code:
+        ) as child,
+    ):
+        assert child.stderr is not None
+        for line in child.stderr:
+            lines.append((round(time.perf_counter() - start, 1), line.rstrip()))
+    seconds, used = time.perf_counter() - start, json.loads(lines.pop()[1])
+    if used["code"] != code:
         said = "\n".join(line for _, line in lines)
         raise RuntimeError(f"stillroom {' '.join(map(str, words))}: {said}")
-    # With those of the processes it has waited for.
-    cpu = used.ru_utime + used.ru_stime
-    return Taken(seconds, cpu, round(used.ru_maxrss / 1024), tuple(lines))
+    return Taken(seconds, used["cpu_seconds"], used["peak_mb"], tuple(lines))
+
+
+def _run_and_report() -> None:
+    """Run what is named, and say on stderr what it took.
+
+    In a small process of its own: memory of whoever starts a program counts as the program's.
+    """
+    child = subprocess.Popen(sys.argv[1:])
+    _, status, used = os.wait4(child.pid, 0)
+    told = {
+        "code": os.waitstatus_to_exitcode(status),
+        "cpu_seconds": used.ru_utime + used.ru_stime,  # with those of processes it has waited for
+        "peak_mb": round(used.ru_maxrss / 1024),
+    }
+    print(json.dumps(told), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    _run_and_report()
