@@ -122,7 +122,7 @@ def main() -> None:
                 phase=phase,
                 accuracy=facts["accuracy"],
                 estimate=estimated or None,
-                lines=[line for line in taken.lines if line[1].strip()],
+                lines=[line for line in taken.lines if line[1].strip()] if estimated else None,
             )
         )
     append("whole-path", rows)
