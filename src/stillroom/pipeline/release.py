@@ -147,6 +147,7 @@ def publish(
         claim=finished.plan.claim,
         unproven=unproven_by(recipe),
         columns=finished.columns,
+        pictures=None if recipe.data.form is None else recipe.data.form.to_json(),
     )
     return write_bundle(told, folder, key, verify)
 
@@ -167,6 +168,7 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         columns={"id": data.id_column, "person": data.person_column},
         person_pattern=data.person_pattern,
         persons=data.persons,
+        form=data.form,
         split=data.split,
         key=data.key,
         public=data.public_share,
