@@ -18,6 +18,7 @@ from stillroom.data import load
 
 PICTURES, ASKED, SIDE, PER_PERSON = 5000, 1000, 64, 5
 EPSILON, MOST_SECONDS = 3, 600
+RATES = {"edges": 20.0, "scattering": 60.0}
 PATTERN = "^(person[0-9]+)_"
 
 RECIPE = f"""
@@ -33,12 +34,12 @@ declared_size = {PICTURES // PER_PERSON}
 test = "1/5"
 test_is_public = true
 [features]
-name = "scattering"
+name = "FEATURES"
 [training]
 rate = 1
 steps = 100
 clip = "3/10"
-learning_rate = 60.0
+learning_rate = RATE
 momentum = 0.9
 [privacy]
 epsilon = {EPSILON}
@@ -68,13 +69,16 @@ def estimate(recipe: Path, home: Path, to: Path) -> dict[str, object]:
     return {name: told[name] for name in ("seconds", "estimate", "phases") if name in told}
 
 
-def walked(folder: Path) -> tuple[dict[str, Taken], dict[str, object], dict[str, object]]:
+def walked(
+    folder: Path, features: str
+) -> tuple[dict[str, Taken], dict[str, object], dict[str, object]]:
     """What each phase took; the estimate; and what the release says of itself."""
-    home, told, recipe = folder / "home", folder / "told", folder / "recipe.toml"
-    bundle = folder / "bundle"
-    recipe.write_text(RECIPE)
+    home, told, recipe = folder / "home", folder / "told", folder / f"{features}.toml"
+    ledger, bundle = folder / f"{features}.sqlite", folder / features
+    text = f'ledger = "{ledger.name}"\n{RECIPE}'
+    recipe.write_text(text.replace("FEATURES", features).replace("RATE", str(RATES[features])))
     release = ["release", recipe, "-o", bundle, "--json"]
-    budget = ["ledger", "budget", "set", folder / "ledger.sqlite", "--epsilon", EPSILON]
+    budget = ["ledger", "budget", "set", ledger, "--epsilon", EPSILON]
     person = ["--for", "person/add-or-remove", "--reason", "benchmark"]
     show = ["data", "show", folder / "scans", "--size", SIDE, "--mode", "grey"]
     found = {"look at the pictures": taken_by(show, home, told)}
@@ -91,18 +95,16 @@ def walked(folder: Path) -> tuple[dict[str, Taken], dict[str, object], dict[str,
     return found, expected, facts
 
 
-def main() -> None:
-    """Walk the path, and append one line per phase."""
-    with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as name:
-        folder = Path(name)
-        make_files(folder)
-        phases, expected, facts = walked(folder)
-    print(f"accuracy {facts['accuracy']:.1%} at epsilon {facts['epsilon']:.3f} per person")
+def measured(folder: Path, features: str) -> float:
+    """Walk the path, and append one line per phase; the processor time of all."""
+    phases, expected, facts = walked(folder, features)
+    print(f"{features}: accuracy {facts['accuracy']:.1%} at epsilon {facts['epsilon']:.3f}")
     rows = []
     for phase, taken in phases.items():
         estimated = expected if phase == "release" else {}
         print(
-            f"{phase}: {taken.seconds:.1f} s, {taken.cpu_seconds:.1f} s of processor time,", end=""
+            f"  {phase}: {taken.seconds:.1f} s, {taken.cpu_seconds:.1f} s of processor time,",
+            end="",
         )
         print(f" {taken.peak_mb} MB {estimated or ''}")
         rows.append(
@@ -111,6 +113,7 @@ def main() -> None:
                 ["numpy", "torch", "onnxruntime", "pillow"],
                 dataset=f"{PICTURES:,} pictures of {SIDE} px",
                 method="direct",
+                source="trained",
                 unit="person",
                 epsilon=facts["epsilon"],
                 delta=facts["delta"],
@@ -119,6 +122,7 @@ def main() -> None:
                 draws=1,
                 seconds=round(taken.seconds, 1),
                 peak_mb=taken.peak_mb,
+                features=features,
                 phase=phase,
                 accuracy=facts["accuracy"],
                 estimate=estimated or None,
@@ -126,10 +130,20 @@ def main() -> None:
             )
         )
     append("whole-path", rows)
-    whole = sum(taken.seconds for taken in phases.values())
-    print(f"all: {whole:.0f} s")
-    if whole > MOST_SECONDS:
-        raise SystemExit(f"the whole path takes {whole:.0f} s, not {MOST_SECONDS}")
+    return sum(taken.cpu_seconds for taken in phases.values())
+
+
+def main() -> None:
+    """Walk the path with each kind of features."""
+    slow = []
+    with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as name:
+        make_files(Path(name))
+        for features in RATES:
+            whole = measured(Path(name), features)
+            print(f"  all: {whole:.0f} s of processor time")
+            slow += [features] if whole > MOST_SECONDS else []
+    if slow:
+        raise SystemExit(f"more than {MOST_SECONDS} s of processor time: {', '.join(slow)}")
 
 
 if __name__ == "__main__":

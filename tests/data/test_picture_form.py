@@ -278,6 +278,9 @@ def test_data_show_and_import(pets, tmp_path, capsys, monkeypatch):
     assert 'size = 8, mode = "colour"' in capsys.readouterr().out
     kept = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert {path.name for path in kept} == {"all.npz", "meta.json"}
+    (archive,) = (tmp_path / "home").rglob("all.npz")
+    assert set(np.load(archive)) == {"x", "y", "ids"}
+    assert not any(b"a.png" in path.read_bytes() for path in kept)
     imported = PictureForm((8, 8), "colour")
     assert (
         load_parts("pets", form=imported)["all"].ids == load_parts(pets, form=imported)["all"].ids

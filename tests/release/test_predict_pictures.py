@@ -176,6 +176,15 @@ def test_thousands_of_broken_pictures_are_counted_only(asked, tmp_path):
     assert "100 of 103 records" in said
 
 
+def test_other_files_are_counted(asked, tmp_path):
+    folder = scans(tmp_path / "new", 3, classes=False)
+    for name in ("notes.txt", "a.dcm", "b", ".hidden"):
+        (folder / name).touch()
+    found, said = asked(folder)
+    assert len(found) == 3
+    assert said.startswith("not looked at: 3 other files")
+
+
 def test_only_one_picture_and_it_is_broken(asked, tmp_path):
     (tmp_path / "x.png").write_bytes(b"no")
     _, said = asked(tmp_path / "x.png", code=2)
@@ -183,13 +192,23 @@ def test_only_one_picture_and_it_is_broken(asked, tmp_path):
     assert str(tmp_path / "x.png") in said
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="everything is open to root")
-def test_a_closed_folder_is_named(asked, tmp_path):
+def test_a_closed_folder_is_named(asked, tmp_path, monkeypatch):
     folder = scans(tmp_path / "new", 3, classes=False)
-    (folder / "closed").mkdir(mode=0)
+    (folder / "closed").mkdir()
+    honest = os.scandir
+
+    def scandir(place):
+        if str(place).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(place))
+        return honest(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)
     found, said = asked(folder, code=2)
     assert len(found) == 3
-    assert "closed: a folder cannot be listed" in said
+    assert "closed: a folder cannot be listed (Permission denied)" in said
+    found, said = asked(folder / "closed", code=2)
+    assert found == []
+    assert "a folder cannot be listed" in said
 
 
 def test_links_are_followed_once(asked, tmp_path):

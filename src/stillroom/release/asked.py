@@ -70,10 +70,8 @@ def batches(
     if os.path.isdir(path):
         if found := pictures_in(path, left_out):
             within = "" if alone else f"{path.as_posix()}/"
-            named = [(file, within + name) for file, name in found]
+            named = ((path / name, within + name) for name in found)
             return read_pictures(named, model, together, left_out)
-        if left_out.first is not None:
-            raise left_out.first
         return _of_data_set(name_or_path, model.classes, together)
     if is_picture(path) and os.path.lexists(path):
         return read_pictures([(path, str(path))], model, together, left_out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,13 +15,13 @@ import numpy.typing as npt
 from stillroom.errors import BadInput
 from stillroom.release.predict import Described
 
-ENDINGS = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"))
+ENDINGS = frozenset(
+    (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+)
 GIF = ".gif"
 """Not read, and therefore named."""
 LEFT_OUT_TOLD = 20
 """Pictures without an answer that are told of one by one."""
-
-File = tuple[Path, str]
 
 
 @dataclass
@@ -63,15 +63,20 @@ def is_picture(path: Path) -> bool:
     return path.suffix.lower() in ENDINGS or path.suffix.lower() == GIF
 
 
-def pictures_in(folder: Path, left_out: LeftOut) -> list[File]:
+def pictures_in(folder: Path, left_out: LeftOut) -> list[str]:
     """All files of a folder and its sub-folders that are called like pictures.
 
-    Links are followed, and each folder is looked into once. Hidden files and folders are left out.
+    Links are followed, and each folder is looked into once. Hidden files and folders are left out;
+    files that are called otherwise too, and their number is told.
 
     Returns:
-        Each file, and its name from the folder on; in the order of these names.
+        Their names from the folder on, in order.
+
+    Raises:
+        BadInput: nothing is found, and a folder cannot be listed.
     """
-    found: list[File] = []
+    found: list[str] = []
+    others, known = 0, len(left_out.names)
     seen: set[tuple[int, int]] = set()
 
     def closed(fault: OSError) -> None:
@@ -93,17 +98,31 @@ def pictures_in(folder: Path, left_out: LeftOut) -> list[File]:
             continue
         seen.add((about.st_dev, about.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in files:
-            path = Path(place, name)
-            if is_picture(path) and not name.startswith("."):
-                found.append((path, path.relative_to(folder).as_posix()))
-    return sorted(found, key=lambda file: file[1].split("/"))
+        within = Path(place).relative_to(folder)
+        visible = [name for name in files if not name.startswith(".")]
+        own = [(within / name).as_posix() for name in visible if is_picture(Path(name))]
+        others += len(visible) - len(own)
+        found += own
+    if not found and len(left_out.names) > known and left_out.first is not None:
+        raise left_out.first
+    if found and others:
+        left_out.tell(
+            f"not looked at: {others} other files in {folder}, by their names no pictures"
+        )
+    return sorted(found, key=lambda name: name.split("/"))
 
 
 def read_pictures(
-    files: list[File], model: Described, together: int, left_out: LeftOut
+    files: Iterable[tuple[Path, str]], model: Described, together: int, left_out: LeftOut
 ) -> Iterator[tuple[list[str], npt.NDArray[Any]]]:
-    """Pictures in the model's form with their names, some at a time, without those left out."""
+    """Pictures in the model's form with their names, some at a time, without those left out.
+
+    Args:
+        files: and what each is called.
+        model: what they are for.
+        together: how many at a time.
+        left_out: takes those that cannot be read.
+    """
     remaining = iter(files)
     while some := list(islice(remaining, together)):
         pictures, names = [], []
