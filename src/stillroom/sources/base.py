@@ -23,6 +23,7 @@ from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.gate import Ledger, Mechanism, Passage
 from stillroom.recipe import Recipe
+from stillroom.sources.trials import Phase
 from stillroom.vocabulary import Integers, Sealed
 
 Records = npt.NDArray[Any]
@@ -332,6 +333,9 @@ class Source(Protocol):
             observed: what was observed.
             paid: how many answers of the first request were paid for.
         """
+
+    def phases(self, recipe: Recipe, facts: Facts, ask: Ask) -> Sequence[Phase]:
+        """What a run with this source tells that it is doing, as work that can be tried."""
 
     def prepare(self, setting: Setting, ask: Ask) -> Prepared:
         """Look at the sealed records; refuse what does not fit (K10).

@@ -16,6 +16,7 @@ from stillroom.sources.base import Observed, Passages
 from stillroom.sources.sketch import SketchSection
 from stillroom.sources.trained import TrainedAnswers
 from stillroom.sources.training import TrainingSection
+from stillroom.sources.trials import Phase
 
 OWN_THEOREM = Claim(None, "none: DP-SGD has its own theorem")
 STUDENT_OF_SKETCH = "a student that saw only samples of the sketch, labelled by the teacher"
@@ -78,6 +79,12 @@ class Direct:
             samples=SHOWN_SAMPLES if recipe.sketch else 0,
             generator=sketch_terms(recipe),
         )
+
+    def phases(self, recipe: DirectRecipe, facts: Facts, tested: float) -> list[Phase]:
+        """Public work, the source, and what is learnt from it."""
+        from stillroom.methods.direct.phases import phases_of
+
+        return phases_of(recipe, facts, tested)
 
     def prepare(self, setting: Setting) -> Job:
         """The source, and a student that fits."""
