@@ -1,7 +1,8 @@
 """How long a release will take here: every phase of it, tried on made-up records.
 
 Nothing of the real records is looked at, so nothing can be told of them; what is declared of them
-is enough. A method says what its phases are made of; reading, pricing and writing are alike for all.
+is enough. A method says what its phases are made of; reading, pricing and writing are the same for
+all.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from stillroom.pipeline.pricing import nominal_facts, price
 from stillroom.recipe import Recipe
 from stillroom.sources import Facts
 from stillroom.sources.gate_trials import OnDisk
+from stillroom.sources.phases import looking_at
 from stillroom.sources.trials import (
     Given,
     Phase,
@@ -71,7 +73,7 @@ def estimate(
     facts = declared_facts(recipe) if facts is None else facts
     tested = tested_records(recipe, facts)
     found: dict[str, float] = {}
-    found[reading(recipe)] = Phase("", _read(recipe, facts, tested)).seconds()
+    found[looking_at(recipe)] = Phase("", _read(recipe, facts, tested)).seconds()
     for phase in method_named(recipe.method).phases(recipe, facts, tested):
         found[phase.name] = found.get(phase.name, 0.0) + phase.seconds()
     if pricing is None:
@@ -86,11 +88,6 @@ def estimate(
 
 
 PRICING, WRITING = "finding the least noise", "writing the bundle"
-
-
-def reading(recipe: Recipe) -> str:
-    """What the first phase is called."""
-    return f"looking at {recipe.data.source}"
 
 
 def total(phases: Sequence[tuple[str, float]]) -> float:

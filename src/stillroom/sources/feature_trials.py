@@ -64,7 +64,8 @@ class FeatureTrial:
         from stillroom.models import AsPictures, build
 
         given = AsPictures(self.shape, self.full_scale).given
-        return build(self.auxiliary, given, self.classes, seed=0).eval()[:-1]
+        network: Any = build(self.auxiliary, given, self.classes, seed=0).eval()
+        return network[:-1]
 
 
 @lru_cache(maxsize=8)

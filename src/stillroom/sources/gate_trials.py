@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stillroom.durable import write_whole
+from stillroom.data.store import home
 from stillroom.gate import Budget, Gate, Ledger
 from stillroom.private import Clip, LinearRecords
 from stillroom.sources.trials import Work, made_up_classes, made_up_data, seconds_of
@@ -19,8 +20,9 @@ from stillroom.vocabulary import Unit
 if TYPE_CHECKING:
     from stillroom.sources.training import TrainingSection
 
-CHANGES = 3
-"""Files that are on disk before an answer is used: of a ledger, its register and its run."""
+CHANGES = 4
+"""On disk before an answer is used: of a ledger and its register, before and after the draw."""
+ROW = bytes(500)
 MOST_TRIED = 1 << 24
 """Numbers in the made-up rows of a trial."""
 FEW = 128
@@ -28,12 +30,19 @@ FEW = 128
 
 @dataclass(frozen=True)
 class OnDisk:
-    """A small file, written whole and on disk."""
+    """One change of a small database, on disk when it ends, as a ledger's rows are."""
 
     def seconds(self) -> float:
-        """In a temporary folder."""
-        with tempfile.TemporaryDirectory() as folder:
-            return seconds_of(lambda: write_whole(Path(folder) / "row", b"row"))
+        """In a database that nobody needs, on the disk of the data home where there is one."""
+        root = home() if home().is_dir() else None
+        with tempfile.TemporaryDirectory(dir=root, prefix=".trial-") as folder:
+            database = sqlite3.connect(Path(folder) / "rows.sqlite", isolation_level=None)
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("CREATE TABLE rows (content BLOB)")
+            try:
+                return seconds_of(lambda: database.execute("INSERT INTO rows VALUES (?)", [ROW]))
+            finally:
+                database.close()
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ class Draws:
         ledger = Ledger.in_memory(ids=["made up"], purpose="benchmark")
         ledger.set_budget(Budget(epsilon=10**6, delta=1e-5), reason="a trial on made-up records")
         passage = Gate(ledger, ids=["made up"]).reserve(
-            plan.mechanism(self.width, Fraction(8)), FEW, accept_infinite=True
+            plan.mechanism(self.width, Fraction(1000)), FEW
         )
         asked = iter(range(FEW))
         drawn = seconds_of(lambda: passage.answer(b"%d" % next(asked), lambda: told))
@@ -112,9 +121,10 @@ class NetworkSums:
         from stillroom.models import AsPictures, build
         from stillroom.models.augmentation import Augment
         from stillroom.models.flat_weights import flatten
-        from stillroom.private import network_records
+        from stillroom.private.network_clip import NetworkClip
+        from stillroom.private.network_persons import network_records
 
-        part, size = self.part, max(1, min(self.batch, FEW))
+        part, size, clip = self.part, max(1, min(self.batch, FEW)), NetworkClip(self.part.clip)
         pictures = AsPictures(self.shape, self.full_scale)
         network = build(part.model, pictures.given, self.classes, seed=part.start_seed)
         moved = bool(part.shift or part.mirror)
@@ -129,4 +139,4 @@ class NetworkSums:
             ghost=part.ghost,
         )
         weights = flatten(network)
-        return seconds_of(lambda: records.clipped_sum(weights, part.clipping, None, step=1)) / size
+        return seconds_of(lambda: records.clipped_sum(weights, clip, None, step=1)) / size

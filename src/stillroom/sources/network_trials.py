@@ -100,28 +100,3 @@ class ViewsMade:
 
         some, views = made_up(100, self.shape), Views(turn=10, shift=0.1)
         return seconds_of(lambda: views.view(some, 0, 1)) / 100
-
-
-@dataclass(frozen=True)
-class Exported:
-    """A network written down as ONNX and compared with itself.
-
-    Args:
-        of: the network.
-    """
-
-    of: NetworkTrial
-
-    def seconds(self) -> float:
-        """Once, with all that is loaded for it."""
-
-        def write() -> None:
-            from torch import nn
-
-            from stillroom.release.exportable import refuse_unexportable
-
-            trial, names = self.of, tuple(str(number) for number in range(self.of.classes))
-            layers = nn.Sequential(trial.pictures(), trial.network()).eval()
-            refuse_unexportable(trial.model, layers, trial.shape, names)
-
-        return seconds_of(write, first=True)

@@ -16,7 +16,7 @@ from stillroom.sources.feature_trials import (
     FeatureTrial,
 )
 from stillroom.sources.gate_trials import Draws, LinearSums, NetworkSums
-from stillroom.sources.network_trials import Exported, NetworkAnswers, NetworkSteps, NetworkTrial
+from stillroom.sources.network_trials import NetworkAnswers, NetworkSteps, NetworkTrial
 from stillroom.sources.public_trials import Ridge, RidgeAnswers
 from stillroom.sources.sketch_trials import (
     SketchDrawn,
@@ -26,6 +26,7 @@ from stillroom.sources.sketch_trials import (
     SketchTrial,
 )
 from stillroom.sources.trials import (
+    Given,
     Phase,
     Trial,
     Work,
@@ -37,8 +38,17 @@ CHUNK = 2048
 """Records whose features are one unit of work."""
 WORTH_CORES = 1000
 PUBLIC_BATCH = 256
+LOADING = 1.3
+"""Seconds until the packages are there that networks need."""
+EXPORTING = 2.0
+"""Seconds until a network is written down as ONNX, run and compared with itself."""
 CHECKED = 256
 """Made-up records whose gradients are compared before a network is trained, about."""
+
+
+def looking_at(recipe: Recipe) -> str:
+    """What the first phase of a run is called."""
+    return f"looking at {recipe.data.source}"
 
 
 def trial_of(recipe: Recipe, facts: Facts) -> FeatureTrial:
@@ -209,16 +219,16 @@ def teacher_answers(recipe: Recipe, facts: Facts) -> Trial:
     return NetworkAnswers(network_of(recipe, facts, teacher, PUBLIC_BATCH))
 
 
-def tested_phases(
-    recipe: Recipe, facts: Facts, tested: float, model: str | None = None, rivals: int = 0
+def ending(
+    recipe: Recipe, facts: Facts, tested: float, model: str | None, rivals: int = 0
 ) -> list[Phase]:
-    """The test of a model and of those that it is compared with, and its bundle.
+    """The packages that a model needs, its test beside others, and its bundle.
 
     Args:
         recipe: the recipe.
         facts: what is public about the data.
         tested: records that are tested on.
-        model: the network that is released; a linear layer over the recipe's features if left out.
+        model: the network that is released; None for a linear layer over the recipe's features.
         rivals: how many it is compared with.
     """
     if model is None:
@@ -227,8 +237,10 @@ def tested_phases(
     else:
         batch = 1 if not recipe.data.test_is_public else min(PUBLIC_BATCH, max(1, round(tested)))
         network = network_of(recipe, facts, model, batch, alone=True)
-        measured, written = NetworkAnswers(network), Exported(network)
+        measured, written = NetworkAnswers(network), Given(EXPORTING)
+    loaded = model is None and recipe.features.name in FEATURES
     return [
+        Phase(looking_at(recipe), [] if loaded else [Work(Given(LOADING))]),
         Phase("measuring", [Work(measured, tested * (1 + rivals))]),
         Phase("writing the bundle", [Work(written)]),
     ]

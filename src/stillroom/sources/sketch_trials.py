@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,9 +57,14 @@ class SketchTrial:
         requests = self.section.requests(self.shape, self.classes)
         ledger = Ledger.in_memory(ids=["made up"], purpose="benchmark")
         ledger.set_budget(Budget(epsilon=10**6, delta=1e-5), reason="a trial on made-up records")
-        wishes = {r.name: (r.at(Fraction(10)), r.count) for r in requests}
+        wishes = {r.name: (r.at(Fraction(1000)), r.count) for r in requests}
         passages = Gate(ledger, ids=["made up"]).reserve_all(wishes, recipe="a trial")
         return self.section.draw(passages, records)
+
+
+@lru_cache(maxsize=4)
+def _mixture(sketch: SketchTrial) -> Any:
+    return sketch.drawn(sketch.records(FEW))
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ class SketchSamples:
 
     def seconds(self) -> float:
         """Of a few hundred."""
-        mixture, part = self.sketch.drawn(self.sketch.records(FEW)), self.sketch.section
+        mixture, part = _mixture(self.sketch), self.sketch.section
         options = {"scale": part.spread, "sharpen": part.sharpen, "warp": part.warp}
         return seconds_of(lambda: mixture.sample(0, 256, **options)) / 256
 
@@ -121,7 +126,6 @@ class SketchAsked:
         """Of a few hundred."""
         from stillroom.public.mixture_network import MixtureNetwork
 
-        mixture = self.sketch.drawn(self.sketch.records(FEW))
-        network = MixtureNetwork(mixture, self.sketch.full_scale)
+        network = MixtureNetwork(_mixture(self.sketch), self.sketch.full_scale)
         some = made_up(256, self.sketch.shape, self.sketch.full_scale)
         return seconds_of(lambda: network.of_records(some)) / 256

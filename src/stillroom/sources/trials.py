@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
@@ -29,7 +29,7 @@ STARTING = 3.0
 """Seconds until workers are there, with the packages that they need."""
 
 
-class Trial(Protocol):
+class Trial(Hashable, Protocol):
     """A small piece of work on made-up records; equal ones are tried once."""
 
     def seconds(self) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stillroom.sources import SOURCES, Ask, Facts
 from stillroom.sources.network_trials import NetworkSteps
-from stillroom.sources.phases import network_of, sketch_of, teacher_answers, tested_phases
+from stillroom.sources.phases import ending, network_of, sketch_of, teacher_answers
 from stillroom.sources.sketch_trials import SketchSamples
 from stillroom.sources.trials import Phase, Work
 
@@ -20,7 +20,7 @@ def phases_of(recipe: DirectRecipe, facts: Facts, tested: float) -> list[Phase]:
     if part is None:
         training = recipe.training
         model = None if training.linear else training.model
-        return [*of_source, *tested_phases(recipe, facts, tested, model)]
+        return [*of_source, *ending(recipe, facts, tested, model)]
     network = network_of(recipe, facts, part.model, part.batch)
     works = [
         Work(SketchSamples(sketch_of(recipe, facts)), part.samples),
@@ -30,5 +30,5 @@ def phases_of(recipe: DirectRecipe, facts: Facts, tested: float) -> list[Phase]:
     return [
         *of_source,
         Phase("student", works),
-        *tested_phases(recipe, facts, tested, part.model),
+        *ending(recipe, facts, tested, part.model),
     ]

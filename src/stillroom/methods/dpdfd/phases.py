@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stillroom.sources import SOURCES, Answers, Ask, Facts
-from stillroom.sources.base import Integers, Records, Scores
+from stillroom.sources.base import Records, Scores
 from stillroom.sources.gate_trials import Draws
 from stillroom.sources.network_trials import NetworkAnswers, NetworkSteps, NetworkTrial
 from stillroom.sources.phases import (
     asked_of_teachers,
+    ending,
     network_of,
     plain_phases,
     sketch_of,
     teacher_answers,
-    tested_phases,
 )
 from stillroom.sources.plain import teacher_of
 from stillroom.sources.public_trials import Selected
@@ -29,6 +29,7 @@ from stillroom.sources.trials import (
     seconds_of,
     sensitive_records,
 )
+from stillroom.vocabulary import Integers
 
 if TYPE_CHECKING:
     from stillroom.methods.dpdfd import DpdfdRecipe
@@ -42,9 +43,9 @@ LEAST, SHARE = 40, 20
 def phases_of(recipe: DpdfdRecipe, facts: Facts, tested: float) -> list[Phase]:
     """The source, then rounds of queries."""
     if recipe.source == "plain":
-        ends = tested_phases(recipe, facts, tested, recipe.dpdfd.student)
+        ends = ending(recipe, facts, tested, recipe.dpdfd.student)
         return [*_published(recipe, facts), *ends]
-    phases = SOURCES[recipe.source].phases(recipe, facts, Ask())
+    phases = [*SOURCES[recipe.source].phases(recipe, facts, Ask())]
     part, turns = recipe.dpdfd, recipe.generator
     if turns is not None and recipe.source != "ensemble":
         works = [Work(_turn(recipe, facts), turns.steps)]
@@ -57,7 +58,7 @@ def phases_of(recipe: DpdfdRecipe, facts: Facts, tested: float) -> list[Phase]:
         works += _paid_lessons(recipe, facts, sketched=sketched)
         if turns is not None:
             works.append(Work(_turn(recipe, facts), turns.steps))
-    ends = tested_phases(recipe, facts, tested, part.student, rivals=1)
+    ends = ending(recipe, facts, tested, part.student, rivals=1)
     return [*phases, Phase("student", works), *ends]
 
 

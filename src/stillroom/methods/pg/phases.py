@@ -13,10 +13,10 @@ from stillroom.sources.gate_trials import Draws
 from stillroom.sources.network_trials import NetworkAnswers, NetworkSteps
 from stillroom.sources.phases import (
     directions_of,
+    ending,
     network_of,
     rows_of,
     sketch_phases,
-    tested_phases,
     weights_of,
     width_of,
 )
@@ -45,7 +45,7 @@ def phases_of(recipe: PgRecipe, facts: Facts, tested: float) -> list[Phase]:
     else:
         phases = _networks(recipe, facts)
     model = None if recipe.collection.is_head else recipe.collection.model
-    return [*phases, *tested_phases(recipe, facts, tested, model, rivals=1)]
+    return [*phases, *ending(recipe, facts, tested, model, rivals=1)]
 
 
 def _heads(recipe: PgRecipe, facts: Facts) -> list[Phase]:

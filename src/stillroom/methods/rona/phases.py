@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from stillroom.methods.rona.terms import shows_ceiling
 from stillroom.sources import SOURCES, Ask, Facts
 from stillroom.sources.gate_trials import Draws
-from stillroom.sources.network_trials import Exported, NetworkAnswers, NetworkSteps, ViewsMade
+from stillroom.sources.network_trials import NetworkAnswers, NetworkSteps, ViewsMade
 from stillroom.sources.phases import (
+    EXPORTING,
     asked_of_teachers,
+    ending,
     network_of,
     plain_phases,
     sketch_of,
     teacher_answers,
-    tested_phases,
 )
 from stillroom.sources.public_trials import Selected
 from stillroom.sources.sketch_trials import SketchSamples
@@ -40,12 +41,11 @@ def phases_of(recipe: RonaRecipe, facts: Facts, tested: float) -> list[Phase]:
         batch = recipe.rona.self_batch
         teacher = plain_phases(recipe, facts, recipe.teacher_network, epochs, batch)
         student = _called(recipe, facts)
-        ends = tested_phases(recipe, facts, tested, recipe.rona.student, rivals=3)
+        ends = ending(recipe, facts, tested, recipe.rona.student, rivals=3)
         return [_public(recipe, facts), *_ceiling(recipe, facts), *teacher, student, *ends]
     of_source = SOURCES[recipe.source].phases(recipe, facts, Ask())
     asked = [_asked(recipe, facts)] if recipe.source == "trained" else []
-    made = network_of(recipe, facts, recipe.rona.student, 1)
-    packed = Phase("compression", [Work(Exported(made))])
+    packed = Phase("compression", [Work(Given(EXPORTING))])
     student = _student(recipe, facts)
     return [
         _public(recipe, facts),
@@ -54,7 +54,7 @@ def phases_of(recipe: RonaRecipe, facts: Facts, tested: float) -> list[Phase]:
         *asked,
         student,
         packed,
-        *tested_phases(recipe, facts, tested, recipe.rona.student, rivals=4),
+        *ending(recipe, facts, tested, recipe.rona.student, rivals=4),
     ]
 
 

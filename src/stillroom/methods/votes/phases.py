@@ -14,9 +14,9 @@ from stillroom.sources.gate_trials import Draws
 from stillroom.sources.network_trials import NetworkAnswers, NetworkSteps, ViewsMade
 from stillroom.sources.phases import (
     directions_of,
+    ending,
     network_of,
     rows_of,
-    tested_phases,
     trial_of,
     width_of,
 )
@@ -66,7 +66,7 @@ def phases_of(recipe: VotesRecipe, facts: Facts, tested: float) -> list[Phase]:
         Phase("votes", voted),
         *summed,
         Phase("student", [*learnt, Work(graph, again)]),
-        *tested_phases(recipe, facts, tested, student.model),
+        *ending(recipe, facts, tested, student.model),
     ]
 
 
