@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -44,9 +43,32 @@ PRICINGS = 7
 """Prices that are compared until the least noise is found; a certificate states one of them."""
 TRIED = 400
 """Made-up records that are read in a trial."""
-IN_PARTS = ("train", "test")
+PACKED = 0.3
+"""Seconds for the files of a bundle, and until they are verified."""
+
+WORTH_TRYING = 1 << 20
+"""Numbers in all records together, from which on a run is longer than its trial."""
 
 Estimate = list[tuple[str, float]]
+
+
+def tried(
+    recipe: Recipe, facts: Facts | None = None, *, pricing: float | None = None
+) -> Estimate | None:
+    """The same as `estimate`; None where it cannot be tried here.
+
+    Packages may be missing, or the recipe may not fit records of the shape that is assumed.
+    """
+    try:
+        return estimate(recipe, facts, pricing=pricing)
+    except Exception:  # what is wrong with a recipe is for its run to say, and not for a guess
+        return None
+
+
+def worth_trying(recipe: Recipe, facts: Facts) -> bool:
+    """Whether there are so many records that a trial is short beside the run."""
+    records = sensitive_records(recipe) + facts.public_records
+    return records * math.prod(facts.shape) >= WORTH_TRYING
 
 
 def estimate(
@@ -71,7 +93,7 @@ def estimate(
     True
     """
     facts = declared_facts(recipe) if facts is None else facts
-    tested = tested_records(recipe, facts)
+    tested = records_to_test(recipe, facts)
     found: dict[str, float] = {}
     found[looking_at(recipe)] = Phase("", _read(recipe, facts, tested)).seconds()
     for phase in method_named(recipe.method).phases(recipe, facts, tested):
@@ -83,33 +105,11 @@ def estimate(
     found[PRICING] = pricing
     parties = len(holder_names(recipe))
     stated = Work(Given(pricing / PRICINGS), parties)
-    found[WRITING] = found.pop(WRITING, 0.0) + stated.seconds()
+    found[WRITING] = found.pop(WRITING, 0.0) + PACKED + stated.seconds()
     return list(found.items())
 
 
 PRICING, WRITING = "finding the least noise", "writing the bundle"
-
-
-def total(phases: Sequence[tuple[str, float]]) -> float:
-    """Of all phases.
-
-    >>> total([("features", 2.0), ("training", 1.5)])
-    3.5
-    """
-    return sum(seconds for _, seconds in phases)
-
-
-def told(seconds: float) -> str:
-    """A length of time, as precise as an estimate is.
-
-    >>> [told(seconds) for seconds in (0.03, 4.2, 95, 5400)]
-    ['under a second', '4 s', '2 min', '1.5 h']
-    """
-    if seconds < 1:
-        return "under a second"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.2g} h"
 
 
 def declared_facts(recipe: Recipe) -> Facts:
@@ -123,7 +123,7 @@ def declared_facts(recipe: Recipe) -> Facts:
     return Facts(nominal.shape, class_names(recipe.data.classes), nominal.public_records)
 
 
-def tested_records(recipe: Recipe, facts: Facts) -> float:
+def records_to_test(recipe: Recipe, facts: Facts) -> float:
     """How many records are tested on, about."""
     data = recipe.data
     known = KNOWN.get(data.test_source or data.source)

@@ -159,10 +159,13 @@ class Progress:
     Args:
         tell: told what is being done.
         step: told how much of it is done, and of how much.
+        expect: told the phases of a run and the seconds each will take, about, before anything is
+            paid; None for nobody: they are not tried then.
     """
 
     tell: Callable[[str], None] = lambda line: None
     step: Callable[[int, int], None] = lambda done, total: None
+    expect: Callable[[Sequence[tuple[str, float]]], None] | None = None
 
 
 @dataclass(frozen=True)

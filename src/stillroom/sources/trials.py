@@ -120,6 +120,17 @@ def seconds_of(work: Callable[[], object], *, first: bool = False) -> float:
     return median(taken)
 
 
+def told(seconds: float) -> str:
+    """A length of time, as precise as an estimate is.
+
+    >>> [told(seconds) for seconds in (0.03, 4.2, 95, 5400)]
+    ['0.0 s', '4.2 s', '95 s', '1.5 h']
+    """
+    if seconds < 100:
+        return f"{seconds:.{0 if seconds >= 10 else 1}f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.2g} h"
+
+
 @lru_cache(maxsize=256)
 def _tried(trial: Trial) -> float:
     return trial.seconds()
