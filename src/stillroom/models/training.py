@@ -92,6 +92,11 @@ class NetworkTraining:
         weights = chain(network.parameters(), self._adaptation.parameters())
         self._optimiser = torch.optim.AdamW(weights, lr=learning_rate, weight_decay=WEIGHT_DECAY)
 
+    @property
+    def done(self) -> int:
+        """Epochs that are behind it."""
+        return self._done
+
     def learn(self, x: Tensor, y: Tensor, batch: int) -> None:
         """An epoch of self learning: cross-entropy with public labels (eq. 5)."""
         self._epoch(x, batch, lambda seen, at: F.cross_entropy(self.network(seen), y[at]))
