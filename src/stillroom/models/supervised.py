@@ -21,7 +21,6 @@ from stillroom.models.build import build
 from stillroom.models.checkpoints import Checkpoint, tell_passes, watched
 from stillroom.models.pictures import AsPictures
 from stillroom.models.training import NetworkTraining
-from stillroom.randomness import seeded_torch
 
 ON_THIS_DISK = ("serial", "loky")
 """Engines whose workers see the folder of this process."""
@@ -139,9 +138,7 @@ def _train(folder: Path | None, training: SupervisedTraining) -> dict[str, npt.N
     seen = torch.from_numpy(training.views.of(training.x, training.start_seed))
     y = torch.from_numpy(np.array(training.y))
     for epoch in range(loop.done, training.epochs):
-        # A network of one's own may have dropout: it must drop the same after a break.
-        with seeded_torch(training.start_seed, "supervised", epoch):
-            loop.learn(seen[epoch % len(seen)], y, training.batch)
+        loop.learn(seen[epoch % len(seen)], y, training.batch)
         if folder is not None and kept is not None:
             kept.keep(loop.state)
             tell_passes(folder, name, loop.done)

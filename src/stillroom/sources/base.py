@@ -7,6 +7,7 @@ of each other only what stands here.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -216,6 +217,16 @@ class Setting:
     def engine(self) -> Engine:
         """Where independent work runs."""
         return Engine(**self.recipe.engine.model_dump())
+
+    def state_file(self, name: str, passage: Passage) -> Path:
+        """Where this run keeps sanitised state: that of another, paid for by others, is not found.
+
+        Args:
+            name: what is kept.
+            passage: that its answers came through.
+        """
+        digest = hashlib.sha256((self.recipe.model_dump_json() + passage.paid_as).encode())
+        return self.places.checkpoint / f"{name}-{digest.hexdigest()[:16]}.pt"
 
     def only_party(self) -> Party:
         """The one party of a source that cannot join several.

@@ -102,7 +102,9 @@ class Direct:
             if recipe.student is not None:
                 from stillroom.methods.direct.student import taught
 
-                model = taught(recipe, answers, setting.progress)
+                paid = next(iter(passages[setting.only_party().name].values()))
+                state = setting.state_file("student", paid)
+                model = taught(recipe, answers, setting.progress, state)
             return Result(
                 model,
                 answers.observed,

@@ -7,10 +7,8 @@ first.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from torch import Tensor, nn
 
 from stillroom.durable import write_whole
 from stillroom.errors import BadInput
-from stillroom.gate import Passage
 from stillroom.methods.base import SHOWN_SAMPLES, Measured, ModelGuesses, Result
 from stillroom.methods.dpdfd.generator_training import GeneratorTraining
 from stillroom.methods.dpdfd.lessons import Lessons, teach
@@ -72,7 +69,7 @@ class DpdfdJob:
         """Distillation, each answer through the gate."""
         answers = self.source.open(passages)
         own = passages[self.setting.only_party().name]
-        self._state_file = self._named_after(next(iter(own.values())))
+        self._state_file = self.setting.state_file("dpdfd", next(iter(own.values())))
         if answers.left is None:
             self._teach_freely(answers, self._turns(answers.network))
         else:
@@ -239,11 +236,6 @@ class DpdfdJob:
     def _networks(self) -> dict[str, Any]:
         own = {"student": self.student.state_dict()}
         return own if self.generator is None else {**own, "generator": self.generator.state_dict()}
-
-    def _named_after(self, passage: Passage) -> Path:
-        """Where the state is kept: that of another teacher, paid for by others, is never found."""
-        digest = hashlib.sha256((self.recipe.model_dump_json() + passage.paid_as).encode())
-        return self.setting.places.checkpoint / f"dpdfd-{digest.hexdigest()[:16]}.pt"
 
     def _keep(self, state: dict[str, Any]) -> None:
         """Sanitised state: a run that is cut off goes on after the last round."""
