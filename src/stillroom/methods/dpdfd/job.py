@@ -26,6 +26,7 @@ from stillroom.methods.dpdfd.sheets import show
 from stillroom.methods.dpdfd.terms import about_student
 from stillroom.methods.generators import shown_samples, sketch_generator
 from stillroom.models import AsPictures, build, check_fits
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.public.generators import build_generator
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.generator import ReleasedGenerator
@@ -39,6 +40,10 @@ from stillroom.sources.trained import TrainedAnswers
 
 if TYPE_CHECKING:
     from stillroom.methods.dpdfd import DpdfdRecipe
+
+
+TURNS = 50
+"""Of student and generator, between two looks at how far they are."""
 
 
 class DpdfdJob:
@@ -156,12 +161,19 @@ class DpdfdJob:
         assert self.recipe.generator is not None
         self.setting.progress.tell("student and generator")
         steps, per_sheet = self.recipe.generator.steps, self._turns_per_round
-        for done in range(0, steps, per_sheet):
-            turns.train(min(per_sheet, steps - done))
-            self.setting.progress.step(min(done + per_sheet, steps), steps)
-            records, _ = turns.released().draw(0, SHOWN_SAMPLES)
-            show(self.setting, records, f"generator-{done // per_sheet + 1}")
+        kept = Checkpoint(self._state_file.with_suffix(".turns"), self._state_file.stem)
+        if (found := kept.load()) is not None:
+            turns.restore(found)
+        while turns.done < steps:
+            to_sheet = per_sheet - turns.done % per_sheet
+            turns.train(min(TURNS, to_sheet, steps - turns.done))
+            kept.keep(turns.state)
+            self.setting.progress.step(turns.done, steps)
+            if turns.done % per_sheet == 0 or turns.done == steps:
+                records, _ = turns.released().draw(0, SHOWN_SAMPLES)
+                show(self.setting, records, f"generator-{-(-turns.done // per_sheet)}")
         self._keep(self._networks())
+        kept.forget()
 
     @property
     def _turns_per_round(self) -> int:
