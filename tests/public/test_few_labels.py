@@ -79,11 +79,11 @@ def test_the_same_seed_gives_the_same_student_and_another_one_another():
     assert not torch.equal(first[-1].weight, other[-1].weight)
 
 
-@pytest.mark.parametrize("cut", [1, 2, 3])
+@pytest.mark.parametrize("cut", [2, 3])
 def test_a_student_that_is_cut_off_goes_on_to_the_same_bytes(tmp_path, monkeypatch, cut):
     monkeypatch.setattr(checkpoints, "OFTEN", 0.0)
     x, rows, votes = few()
-    plan, kept = replace(PLAN, rounds=2, epochs=2), Checkpoint(tmp_path / "student.pt", "key")
+    plan, kept = replace(PLAN, model="mlp"), Checkpoint(tmp_path / "student.pt", "key")
     told = []
 
     def stop(done, total):

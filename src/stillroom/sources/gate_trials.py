@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHANGES = 4
 """On disk before an answer is used: of a ledger and its register, before and after the draw."""
 ROW = bytes(500)
-MOST_TRIED = 1 << 24
+MOST_TRIED = 1 << 22
 """Numbers in the made-up rows of a trial."""
 FEW = 128
 

@@ -150,7 +150,8 @@ def test_a_run_with_a_generator_goes_on_after_its_last_round(tmp_path, monkeypat
     verify(tmp_path / "out")
 
 
-def test_turns_that_are_cut_off_go_on_to_the_same_bytes(tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_turns_of_a_generator_go_on_to_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "OFTEN", 0.0)
     monkeypatch.setattr(job, "TURNS", 1)
     recipe, turns = recipe_in(tmp_path, "trained", GENERATOR, generated=50), []
