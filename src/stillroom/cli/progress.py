@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 EVERY = 30.0
 """Seconds between two lines of the same phase."""
+WISH = "STILLROOM_PROGRESS"
+"""A variable of the environment: with the value no, no lines are printed."""
 FEWEST = 0.01
 """The share of a phase that must be done before the rest of its time is guessed."""
 
@@ -70,7 +73,8 @@ class Lines:
 
 
 def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    if os.environ.get(WISH) != "no":
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
