@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stillroom.methods.votes.section import IN_SUMS
+from stillroom.randomness import normals
 from stillroom.sources import Facts
 from stillroom.sources.feature_trials import FeatureRows
 from stillroom.sources.gate_trials import Draws
@@ -91,7 +92,7 @@ class Neighbours:
         size = min(self.records, 2000)
         if size <= self.neighbours:
             return 0.0
-        rows = np.random.default_rng(0).standard_normal((size, self.width))
+        rows = normals(0, "made-up rows", size=(size, self.width))
         once = seconds_of(lambda: neighbour_graph(rows, self.neighbours), first=True)
         return once * (self.records / size) ** 2
 
