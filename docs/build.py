@@ -153,7 +153,7 @@ def _run_console(part: Part) -> Iterator[Ran]:
 
 
 def _run_command(command: str) -> tuple[int, list[str]]:
-    plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "STILLROOM_PROGRESS": "no"}
     own = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["sh", "-c", command],

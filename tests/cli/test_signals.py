@@ -56,7 +56,8 @@ def test_what_charges_nothing_says_so_and_a_short_file_is_no_interrupt(
     monkeypatch.setattr(called, struck)
     code, told = cli.run(words.split()), capsys.readouterr().err
     if blow is KeyboardInterrupt:
-        assert (code, told.strip()) == (130, "Interrupted. This command charges nothing.")
+        assert code == 130
+        assert told.splitlines()[-1] == "Interrupted. This command charges nothing."
     else:
         assert code == 1
         assert "internal fault (EOFError)" in told
@@ -68,7 +69,7 @@ import sys
 from stillroom.private import LinearRecords
 real, seen = LinearRecords.clipped_sum, []
 def clipped_sum(*words):
-    seen.append(1)
+    seen.extend(word for word in words[3:] if word is not None)  # a trial has no sample
     if len(seen) == 4:
         signal.raise_signal(signal.SIGTERM)
     return real(*words)

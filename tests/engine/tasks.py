@@ -87,6 +87,16 @@ def compute_for_ever(witness, number):
         number += 1
 
 
+class NeverLoaded:
+    """A payload that says when a worker begins to read it, and is never read to its end."""
+
+    def __init__(self, witness):
+        self.witness = witness
+
+    def __reduce__(self):
+        return compute_for_ever, (self.witness, 0)
+
+
 def die_once(marker, number):
     """Killed like by the system when memory runs out, but only the first time."""
     if number == 2 and not Path(marker).exists():

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from stillroom.data import digits
 from stillroom.engine import Engine
-from stillroom.models import supervised
+from stillroom.models import checkpoints, supervised
 from stillroom.models.augmentation import Views
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.models.supervised import SupervisedTraining, train_all
+from stillroom.models.training import NetworkTraining
 
 SERIAL = Engine("serial")
 
@@ -41,9 +47,9 @@ def state(network):
 def test_a_training_is_done_once(tmp_path, training, monkeypatch):
     honest, done = supervised._train, []
 
-    def noted(given):
+    def noted(folder, given):
         done.append(given.model)
-        return honest(given)
+        return honest(folder, given)
 
     monkeypatch.setattr(supervised, "_train", noted)
     first = train_all([training, training], engine=SERIAL, folder=tmp_path)
@@ -113,4 +119,64 @@ def test_workers_change_nothing(tmp_path, training):
         on_done=lambda done, total: told.append((done, total)),
     )
     assert [state(network) for network in both] == [state(network) for network in alone]
-    assert told[-1] == (2, 2)
+    assert told[-1] == (6, 6)
+
+
+def dropping(given, classes):
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(int(np.prod(given)), classes))
+
+
+def test_a_training_that_is_cut_off_goes_on_to_the_same_bytes(tmp_path, training, monkeypatch):
+    monkeypatch.setitem(sys.modules, "own_networks", SimpleNamespace(dropping=dropping))
+    training = replace(training, model="own_networks:dropping")
+    (whole,) = train_all([training], engine=SERIAL, folder=tmp_path / "whole")
+    monkeypatch.setattr(checkpoints, "OFTEN", 0.0)
+    honest, epochs = NetworkTraining.learn, []
+
+    def learn(self, *words):
+        epochs.append(self.done)
+        if len(epochs) == 3:
+            raise KeyboardInterrupt
+        honest(self, *words)
+
+    monkeypatch.setattr(NetworkTraining, "learn", learn)
+    folder = tmp_path / "cut"
+    with pytest.raises(KeyboardInterrupt):
+        train_all([training], engine=SERIAL, folder=folder)
+    (kept,) = folder.glob("*.state")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (again,) = train_all([training], engine=SERIAL, folder=folder)
+    assert epochs == [0, 1, 2, 2]  # the first two are not made again
+    assert state(again) == state(whole)
+    assert not [*folder.glob("*.state"), *folder.glob("*.passes")]
+
+
+@pytest.mark.parametrize("spoilt", [b"", b"no state", "another"])
+def test_a_state_that_cannot_be_used_is_not(tmp_path, training, spoilt):
+    (whole,) = train_all([training], engine=SERIAL, folder=tmp_path / "whole")
+    folder, name = tmp_path / "spoilt", training.digest()[:32]
+    folder.mkdir()
+    if spoilt == "another":
+        Checkpoint(folder / f"{name}.state", "another's").keep_now({"done": 2})
+    else:
+        (folder / f"{name}.state").write_bytes(spoilt)
+    (again,) = train_all([training], engine=SERIAL, folder=folder)
+    assert state(again) == state(whole)
+
+
+def test_passes_are_told_while_others_train(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "LOOK", 0.01)
+    told, both = [], threading.Event()
+
+    def on_step(done, total):
+        told.append((done, total))
+        if done == 5:
+            both.set()
+
+    with checkpoints.watched(tmp_path, {"a": 3, "b": 4}, on_step):
+        checkpoints.tell_passes(tmp_path, "a", 3)
+        checkpoints.tell_passes(tmp_path, "b", 2)
+        assert both.wait(30)
+    assert told[-1] == (5, 7)
+    assert not list(tmp_path.iterdir())

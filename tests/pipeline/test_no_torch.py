@@ -35,7 +35,6 @@ for name in sys.argv[1:]:
     facts = pricing.nominal_facts(recipe)
     plan = method_named(recipe.method).plan(recipe, facts)
     assert pricing.price(recipe).wishes
-    pricing.seconds_per_step(recipe)
     observed = {PERSONS: False, PUBLIC_RECORDS: 5000, "learnt": True}
     observed |= {"answered": 1, "calls": 3, "iterations": 3, "broken at": 0, "tries": 1}
     terms_of(recipe, observed, 3)

@@ -14,7 +14,7 @@ from stillroom.data.dataset import class_names
 from stillroom.errors import BadInput
 from stillroom.gate.accounting import price as price_of
 from stillroom.methods.registry import parse, read
-from stillroom.pipeline.pricing import EVALUATION, price, seconds_per_step
+from stillroom.pipeline.pricing import EVALUATION, price
 from stillroom.private import Clip
 from stillroom.private.network_clip import NetworkClip
 from stillroom.sources import Facts
@@ -72,25 +72,33 @@ def test_the_clip_is_that_of_the_model(tmp_path):
     assert network.training.mechanism(10, Fraction(2)).squared_norm > clip.steps**2
 
 
-def test_a_dry_run_of_a_network_prints_no_seconds(tmp_path, quick, capsys):
-    file, recipe = recipe_of(tmp_path, training=NETWORK.format(steps=3))
-    assert seconds_per_step(recipe) is None
-    show_cost(file, json=True)
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["seconds"] is None
-    assert facts["draws"] == {"gaussian-sum": 3}
-    show_cost(file, json=False)
-    assert "depends on the network" in capsys.readouterr().out
+OF_THE_ZOO = NETWORK.format(steps=3).replace("own_networks:tiny", "tanh-cnn")
 
 
-def test_a_dry_run_of_a_linear_layer_prints_seconds(tmp_path, quick, capsys):
-    file, recipe = recipe_of(tmp_path, features=SCATTERED, more=SKETCH)
-    assert seconds_per_step(recipe) >= 0
+@pytest.mark.parametrize("more", [{"training": OF_THE_ZOO}, {"features": SCATTERED}])
+def test_a_dry_run_prints_draws_and_every_phase(tmp_path, quick, capsys, more):
+    sketched = {} if "training" in more else {"more": SKETCH}
+    file, _ = recipe_of(tmp_path, **more, **sketched)
     (tmp_path / "scans.npz").unlink()  # no record is looked at
     show_cost(file, json=True)
     facts = json.loads(capsys.readouterr().out)
-    assert facts["seconds"] >= 0
-    assert facts["draws"] == {"gaussian-sum": 16}
+    assert facts["draws"] == {"gaussian-sum": 16 if sketched else 3}
+    assert facts["seconds"] == pytest.approx(sum(facts["phases"].values()), rel=0.1, abs=0.1)
+    assert facts["trial_seconds"] > 0
+    show_cost(file, json=False)
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in facts["phases"])
+    assert "all of it" in shown
+
+
+def test_a_dry_run_says_where_time_cannot_be_tried(tmp_path, quick, capsys):
+    # A network for pictures of its own size does not fit the size that is assumed.
+    file, _ = recipe_of(tmp_path, training=NETWORK.format(steps=3))
+    show_cost(file, json=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["seconds"] is facts["phases"] is None
+    show_cost(file, json=False)
+    assert "cannot be tried here" in capsys.readouterr().out
 
 
 def planned_at(tmp_path, capsys, epsilon, *, json_too=True):

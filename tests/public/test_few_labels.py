@@ -12,7 +12,9 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from stillroom.errors import BadInput
+from stillroom.models import checkpoints
 from stillroom.models.augmentation import Views
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.public.few_labels import (
     FewLabels,
     agreed,
@@ -75,6 +77,29 @@ def test_the_same_seed_gives_the_same_student_and_another_one_another():
         for a, b in zip(first.state_dict().values(), again.state_dict().values(), strict=True)
     )
     assert not torch.equal(first[-1].weight, other[-1].weight)
+
+
+@pytest.mark.parametrize("cut", [2, 3])
+def test_a_student_that_is_cut_off_goes_on_to_the_same_bytes(tmp_path, monkeypatch, cut):
+    monkeypatch.setattr(checkpoints, "OFTEN", 0.0)
+    x, rows, votes = few()
+    plan, kept = replace(PLAN, model="mlp"), Checkpoint(tmp_path / "student.pt", "key")
+    told = []
+
+    def stop(done, total):
+        told.append(done)
+        if done == cut:
+            raise KeyboardInterrupt
+
+    def student(**more):
+        return learn(x, rows, votes, plan, full_scale=16, **more).state_dict()
+
+    with pytest.raises(KeyboardInterrupt):
+        student(kept=kept, on_step=stop)
+    again = student(kept=kept, on_step=lambda done, total: told.append(done))
+    assert told == [1, 2, 3, 4]
+    whole = student()
+    assert all(torch.equal(again[name], whole[name]) for name in whole)
 
 
 def test_what_is_said_is_what_the_network_computes():

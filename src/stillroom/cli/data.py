@@ -189,19 +189,17 @@ def import_(
 
     Example: stillroom data import visits.csv --name visits --classes well,ill --id-column visit
     """
-    from rich.console import Console
-
+    from stillroom.cli.progress import waiting
     from stillroom.data.catalogue import KNOWN, obtain
     from stillroom.data.loading import persons_of
     from stillroom.data.store import home, load_parts, save
     from stillroom.errors import BadInput
 
     root = home()
-    progress = Console(stderr=True)
     if name_or_file in KNOWN:
         known = KNOWN[name_or_file]
         brought_by = f" with {known.client}" if known.client else ""
-        with progress.status(f"Bringing {known.name}{brought_by}; this can take minutes"):
+        with waiting(f"Bringing {known.name}{brought_by}; this can take minutes"):
             parts: Mapping[str, object] = obtain(known.name, root) or {"all": None}
         _told(known.name, parts, known.classes, root, as_json)
         return
@@ -214,7 +212,7 @@ def import_(
         )
     columns = {"label": label_column, "id": id_column, "person": person_column}
     owners, form = persons_of(person_pattern, persons), _form(size, mode)
-    with progress.status(f"Reading {name_or_file}"):
+    with waiting(f"Reading {name_or_file}"):
         read = load_parts(
             name_or_file,
             _classes(classes),

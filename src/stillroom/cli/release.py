@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,30 +81,14 @@ def follow(
     *,
     accept_infinite: bool = False,
 ) -> dict[str, object]:
-    """Follow a recipe with progress on the terminal; return what to tell."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
+    """Follow a recipe and show how far it is; return what to tell."""
+    from stillroom.cli.progress import shown
     from stillroom.methods.wording import ONLY_A_MODEL
     from stillroom.pipeline.release import release as run_pipeline
     from stillroom.release.parties import blocks_of
-    from stillroom.sources import Progress as Told
     from stillroom.vocabulary import Budget
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        task = progress.add_task("reading", total=None)
-        told = Told(
-            tell=lambda line: progress.update(task, description=line),
-            step=lambda step, steps: progress.update(task, completed=step, total=steps),
-        )
+    with shown() as told:
         certificate = run_pipeline(
             recipe,
             output,
@@ -132,23 +117,27 @@ def follow(
 
 def show_cost(recipe_file: Path, json: bool) -> None:
     """Print what a recipe would draw and cost, without looking at any record."""
+    import time
     from collections import Counter
 
     from stillroom.cli.printing import print_json, table
     from stillroom.gate.rounding import shown
     from stillroom.methods.registry import method_named, read
     from stillroom.methods.wording import note_on
-    from stillroom.pipeline.pricing import nominal_facts, price, seconds_per_step
+    from stillroom.pipeline.estimate import tried
+    from stillroom.pipeline.pricing import nominal_facts, price
     from stillroom.release.files import spelled
 
     recipe, _ = read(recipe_file)
+    start = time.perf_counter()
     cost = price(recipe)
+    pricing = time.perf_counter() - start
     claim = method_named(recipe.method).plan(recipe, nominal_facts(recipe)).claim
     sizes_matter = cost.multiplier is not None and cost.epsilon > SIZES_MATTER_FROM
     most = max(cost.epsilon, recipe.privacy.epsilon) if sizes_matter else cost.epsilon
-    per_step = seconds_per_step(recipe)
-    steps = None if per_step is None else per_step * recipe.section("training").steps
-    seconds = None if steps is None else float(f"{steps:.2g}")
+    start = time.perf_counter()
+    phases = tried(recipe, pricing=pricing)
+    trial = time.perf_counter() - start
     scale = None if cost.multiplier is None else float(cost.multiplier)
     draws: Counter[str] = Counter()
     for mechanism, count in cost.wishes.values():
@@ -159,7 +148,9 @@ def show_cost(recipe_file: Path, json: bool) -> None:
         "delta": recipe.privacy.delta,
         "noise_multiplier": scale,
         "draws": dict(draws),
-        "seconds": seconds,
+        "seconds": None if phases is None else _rounded(sum(taken for _, taken in phases)),
+        "phases": None if phases is None else {name: _rounded(taken) for name, taken in phases},
+        "trial_seconds": _rounded(trial),
         "published": claim.to_json(),
     }
     note = note_on(recipe)
@@ -177,11 +168,29 @@ def show_cost(recipe_file: Path, json: bool) -> None:
             ("delta", f"{recipe.privacy.delta:g}"),
             ("noise over clip", "given by the recipe" if scale is None else f"{scale:g}"),
             *((f"draws of {name}", count) for name, count in draws.items()),
-            ("seconds of steps, about", "depends on the network" if seconds is None else seconds),
             ("published", claim.status),
         ],
     )
+    _show_phases(phases, trial)
     if note is not None:
         typer.echo(note)
     if sizes_matter:
         typer.echo("Which one depends on how many weights the model has: the fewer, the larger.")
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.2g}")
+
+
+def _show_phases(phases: Sequence[tuple[str, float]] | None, trial: float) -> None:
+    """How long a run takes here, phase by phase."""
+    from stillroom.cli.printing import table
+    from stillroom.sources.trials import told
+
+    if phases is None:
+        typer.echo("How long it takes cannot be tried here with what is declared of the records.")
+        return
+    whole = sum(seconds for _, seconds in phases)
+    rows = [(name, told(seconds)) for name, seconds in [*phases, ("all of it", whole)]]
+    title = f"time on this machine, about; tried on made-up records in {told(trial)}"
+    table(title, ("phase", "time"), rows)

@@ -43,6 +43,8 @@ class Known:
         name: what it is called.
         about: one line on what it is.
         classes: the names of its classes.
+        shape: of a record.
+        records: part -> how many it has; all under one name, where there are no parts.
         parts: part -> its files, in the order in which they are read; empty when it is built in.
         sums: file -> SHA-256 of its uncompressed content.
         read: makes a data set of the files of a part.
@@ -53,6 +55,8 @@ class Known:
     name: str
     about: str
     classes: tuple[str, ...]
+    shape: tuple[int, ...]
+    records: Mapping[str, int]
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sums: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[Sequence[Path], Classes], Dataset] | None = None
@@ -173,11 +177,15 @@ def _sums(parts: Mapping[str, tuple[str, ...]], *sums: str) -> dict[str, str]:
 
 # The SHA-256 sums of MNIST and Fashion-MNIST belong to the files with the MD5 sums in common use.
 _ALL = (
-    Known("digits", "1797 handwritten digits, 8x8, inside scikit-learn", DIGITS),
+    Known(
+        "digits", "1797 handwritten digits, 8x8, inside scikit-learn", DIGITS, (8, 8), {"all": 1797}
+    ),
     Known(
         "mnist",
         "60000 + 10000 handwritten digits, 28x28",
         DIGITS,
+        (28, 28),
+        {"train": 60_000, "test": 10_000},
         _IDX_PARTS,
         _sums(
             _IDX_PARTS,
@@ -194,6 +202,8 @@ _ALL = (
         "fashion-mnist",
         "60000 + 10000 pictures of clothes, 28x28",
         CLOTHES,
+        (28, 28),
+        {"train": 60_000, "test": 10_000},
         _IDX_PARTS,
         _sums(
             _IDX_PARTS,
@@ -210,6 +220,8 @@ _ALL = (
         "cifar-10",
         "50000 + 10000 pictures of things and animals, 32x32 in colour",
         THINGS,
+        (32, 32, 3),
+        {"train": 50_000, "test": 10_000},
         _CIFAR_PARTS,
         _sums(
             _CIFAR_PARTS,

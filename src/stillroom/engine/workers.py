@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stillroom.engine import clusters
@@ -121,12 +121,14 @@ def _loky_stream(
     with needed("joblib", where="engine", why="this engine is made of it"):
         from joblib import Parallel, delayed, parallel_config
         from joblib.externals.loky import get_reusable_executor
-    with parallel_config("loky", inner_max_num_threads=1):
+    # A worker watches its parent from its first moment on: it may be killed while it still loads.
+    watch = {"initializer": _end_with, "initargs": (os.getpid(),)}
+    with parallel_config("loky", inner_max_num_threads=1, **watch):
         # Arrays stay out of joblib's temporary files; one call at a time, so none is held back.
         parallel = Parallel(
             n_jobs=workers or -1, return_as="generator_unordered", batch_size=1, max_nbytes=None
         )
-        jobs = (delayed(_in_worker)(os.getpid(), function, *call) for call in calls)
+        jobs = (delayed(function)(*call) for call in calls)
         finished = False
         try:
             with closing(parallel(jobs)) as results:
@@ -138,16 +140,10 @@ def _loky_stream(
             get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=not finished)
 
 
-def _in_worker(parent: int, function: Callable[..., Any], *call: Any) -> Any:
-    """Call the function in a process that ends with the one that asked."""
-    if os.getpid() != parent:
-        _end_with(parent)
-    return function(*call)
-
-
-@cache
 def _end_with(parent: int) -> None:
     """Watch the parent from now on: killed, it cannot end its workers any more."""
+    if os.getpid() == parent:
+        return  # a single worker works in this very process
 
     def watch() -> None:
         # An orphan gets another parent. A signal of the kernel's would come when the thread

@@ -18,6 +18,7 @@ from stillroom.release.sections.controls import Control
 from stillroom.release.sections.published import Claim
 from stillroom.sources import Facts, Request, Setting
 from stillroom.sources.base import Observed, Passages
+from stillroom.sources.trials import Phase
 from stillroom.vocabulary import Integers
 
 SHOWN_SAMPLES = 100
@@ -124,6 +125,15 @@ class Method(Protocol):
             recipe: the recipe.
             observed: what was observed.
             paid: how many answers of the first request were paid for.
+        """
+
+    def phases(self, recipe: Any, facts: Facts, tested: float) -> Sequence[Phase]:
+        """What a run tells that it is doing, as work that can be tried; see `sources.trials`.
+
+        Args:
+            recipe: the recipe.
+            facts: what is public about the data.
+            tested: records that are tested on, about.
         """
 
     def prepare(self, setting: Setting) -> Job:

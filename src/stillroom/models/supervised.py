@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,12 @@ from torch import nn
 from stillroom.engine import Engine, Result, WorkItem, run_all
 from stillroom.models.augmentation import Views
 from stillroom.models.build import build
+from stillroom.models.checkpoints import Checkpoint, tell_passes, watched
 from stillroom.models.pictures import AsPictures
 from stillroom.models.training import NetworkTraining
 
+ON_THIS_DISK = ("serial", "loky")
+"""Engines whose workers see the folder of this process."""
 CODE = 1
 """Counted up when the same numbers would give another network: what was kept is then not used."""
 
@@ -78,13 +83,33 @@ def train_all(
     folder: Path,
     on_done: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[nn.Module]:
-    """Networks in eval mode, in order; those the folder holds are not trained again."""
+    """Networks in eval mode, in order; those the folder holds are not trained again.
+
+    A training that was cut off goes on from its last state there, to the same weights.
+
+    Args:
+        trainings: what to train.
+        engine: where; one network per core.
+        folder: keeps networks and states; as sensitive as the records.
+        on_done: told how many passes over their records all of them have made together.
+    """
     digests = [training.digest() for training in trainings]
     wanted = dict(zip(digests, trainings, strict=True))
     units = [WorkItem(digest[:32], training) for digest, training in wanted.items()]
-    results = run_all(
-        _train, units, engine=engine, folder=folder, key=f"public {CODE}", on_done=on_done
-    )
+    planned = {unit.name: unit.payload.epochs for unit in units}
+    here = engine.kind in ON_THIS_DISK
+    with watched(folder, planned, on_done) if here else nullcontext():
+        results = run_all(
+            partial(_train, folder if here else None),
+            units,
+            engine=engine,
+            folder=folder,
+            key=f"public {CODE}",
+            on_done=lambda done, total: None if here else on_done(done, total),
+        )
+    on_done(sum(planned.values()), sum(planned.values()))
+    for unit in units:
+        state_of(folder, unit.name).forget()
     found = dict(zip(wanted, results, strict=True))
     return [
         _loaded(training, found[digest])
@@ -92,8 +117,14 @@ def train_all(
     ]
 
 
-def _train(training: SupervisedTraining) -> dict[str, npt.NDArray[Any]]:
-    network = training.untrained()
+def state_of(folder: Path, name: str) -> Checkpoint:
+    """Where the state of a training is kept, whose name is the beginning of its digest."""
+    return Checkpoint(folder / f"{name}.state", name)
+
+
+def _train(folder: Path | None, training: SupervisedTraining) -> dict[str, npt.NDArray[Any]]:
+    network, name = training.untrained(), training.digest()[:32]
+    kept = None if folder is None else state_of(folder, name)
     loop = NetworkTraining(
         network,
         training.scale,
@@ -101,10 +132,16 @@ def _train(training: SupervisedTraining) -> dict[str, npt.NDArray[Any]]:
         learning_rate=training.learning_rate,
         seed=training.start_seed,
     )
+    state = None if kept is None else kept.load()
+    if state is not None:
+        loop.restore(state)
     seen = torch.from_numpy(training.views.of(training.x, training.start_seed))
     y = torch.from_numpy(np.array(training.y))
-    for epoch in range(training.epochs):
+    for epoch in range(loop.done, training.epochs):
         loop.learn(seen[epoch % len(seen)], y, training.batch)
+        if folder is not None and kept is not None:
+            kept.keep(loop.state)
+            tell_passes(folder, name, loop.done)
     return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from stillroom.errors import BadInput
-from stillroom.randomness import order, uniforms
+from stillroom.randomness import order, seeded_torch, uniforms
 
 WEIGHT_DECAY = 1e-3
 LOGIT_SHARE = 0.1
@@ -92,6 +92,11 @@ class NetworkTraining:
         weights = chain(network.parameters(), self._adaptation.parameters())
         self._optimiser = torch.optim.AdamW(weights, lr=learning_rate, weight_decay=WEIGHT_DECAY)
 
+    @property
+    def done(self) -> int:
+        """Epochs that are behind it."""
+        return self._done
+
     def learn(self, x: Tensor, y: Tensor, batch: int) -> None:
         """An epoch of self learning: cross-entropy with public labels (eq. 5)."""
         self._epoch(x, batch, lambda seen, at: F.cross_entropy(self.network(seen), y[at]))
@@ -151,6 +156,13 @@ class NetworkTraining:
 
     def _epoch(
         self, x: Tensor, batch: int, loss: Loss, places: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        # A network of one's own may have dropout: after a break it must drop the same.
+        with seeded_torch(self._order_key, "drops", self._done):
+            self._steps(x, batch, loss, places)
+
+    def _steps(
+        self, x: Tensor, batch: int, loss: Loss, places: npt.NDArray[np.int64] | None
     ) -> None:
         if places is None:
             places = order(self._order_key, "stages", self._done, size=len(x))

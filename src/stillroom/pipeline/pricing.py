@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
 
 from stillroom.data.dataset import class_names
 from stillroom.errors import BadInput
@@ -17,17 +14,13 @@ from stillroom.gate.calibration import smallest_sigma
 from stillroom.gate.events import Line
 from stillroom.methods.base import Plan
 from stillroom.methods.registry import method_named
-from stillroom.private import Clip, LinearRecords
 from stillroom.recipe import Recipe
 from stillroom.sources import Facts, Request
-from stillroom.sources.training import TrainingSection
 
 NOMINAL_SHAPE = (64, 64)
 NOMINAL_CLASSES = 10
 EVALUATION = "evaluation"
 Wish = tuple[Mechanism, int]
-MOST_TRIED = 1 << 24
-"""Numbers in the blank records on which the length of a step is tried."""
 
 
 @dataclass(frozen=True)
@@ -129,26 +122,3 @@ def _named(requests: list[Request]) -> str:
         "the charged evaluation": EVALUATION in fixed,
     }
     return " and ".join(name for name, drawn in parts.items() if drawn)
-
-
-def seconds_per_step(recipe: Recipe) -> float | None:
-    """How long a private step takes here, tried on blank records and scaled to the declared size.
-
-    None where there are no such steps, or for a network: it depends on its pictures.
-    """
-    training = recipe.section("training")
-    if not isinstance(training, TrainingSection) or recipe.source != "trained":
-        return None
-    clip = training.clipping
-    if not isinstance(clip, Clip):
-        return None
-    width, declared = recipe.features.components or 256, recipe.data.declared_size
-    size = max(1, min(declared, MOST_TRIED // width))
-    blank = LinearRecords(
-        np.zeros((size, width), dtype=np.float32), np.zeros(size, dtype=np.int64), 10
-    )
-    weights = np.zeros((10, width), dtype=np.float32)
-    blank.clipped_sum(weights, clip, None)  # the first one loads its kernels
-    start = time.perf_counter()
-    blank.clipped_sum(weights, clip, None)
-    return (time.perf_counter() - start) * declared / size * float(training.rate)

@@ -72,6 +72,8 @@ def release(
             remedy='use purpose = "benchmark", or say --accept-infinite',
         )
     with begin_or_continue(folder, text) as state, in_silence():
+        if state.paid:
+            progress = replace(progress, expect=None)  # a part of it is done already
         parts = load_parts_of(recipe, files)
         progress.tell(f"looking at {recipe.data.source}")
         with ExitStack() as stack:

@@ -21,6 +21,7 @@ from stillroom.gate import Gate, Ledger, Passage
 from stillroom.methods.base import Measured, ModelGuesses, Plan, Result, Terms
 from stillroom.methods.registry import method_named
 from stillroom.methods.wording import promise_warnings
+from stillroom.pipeline.estimate import tried, worth_trying
 from stillroom.pipeline.pricing import EVALUATION, Wish, price
 from stillroom.private import confusion
 from stillroom.recipe import Recipe
@@ -139,6 +140,7 @@ def run(
                 gates[party.name] = Gate.of(party.ledger, *_protected(party, test))
             _refuse_opened(parties, public, test)
             _refuse_without_budgets(parties, recipe.privacy.epsilon)
+            _tell_how_long(recipe, facts, progress)
 
         method = method_named(recipe.method)
         method.plan(recipe, facts)  # refuses what cannot be drawn of such records
@@ -181,6 +183,16 @@ def run(
             controls=controls,
             columns=public.columns,
         )
+
+
+def _tell_how_long(recipe: Recipe, facts: Facts, progress: Progress) -> None:
+    """Before anything is paid, by made-up records; nobody waits for it where a run is short."""
+    if progress.expect is None or not worth_trying(recipe, facts):
+        return
+    progress.tell("trying how long it takes")
+    phases = tried(recipe, facts)
+    if phases is not None:
+        progress.expect(phases)
 
 
 def _labelled(recipe: Recipe, public: Dataset) -> Dataset:

@@ -8,7 +8,7 @@ post-processing of answers that came through the gate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from torch import nn
 from stillroom.errors import BadInput
 from stillroom.models.augmentation import Views
 from stillroom.models.build import build
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.models.pictures import AsPictures
 from stillroom.models.training import NetworkTraining, softened
 from stillroom.public.neighbour_graph import neighbour_graph, spread
@@ -93,6 +94,8 @@ def train_on_shares(
     full_scale: float,
     round: int = 0,
     on_step: Progress = lambda done, total: None,
+    state: Mapping[str, Any] | None = None,
+    on_state: Callable[[NetworkTraining], None] = lambda training: None,
 ) -> nn.Module:
     """A network that learns soft labels from moved pictures; in eval mode.
 
@@ -103,6 +106,8 @@ def train_on_shares(
         full_scale: the largest value of a pixel.
         round: another round starts from other weights.
         on_step: told how many epochs are done.
+        state: of such a training that was cut off, which goes on from there.
+        on_state: given the training after each epoch, to keep its state.
 
     Raises:
         BadInput: the loss is not a number; it says at which epoch and step.
@@ -115,9 +120,12 @@ def train_on_shares(
     training = NetworkTraining(
         network, scale, epochs=plan.epochs, learning_rate=plan.learning_rate, seed=seed
     )
-    for epoch in range(plan.epochs):
+    if state is not None:
+        training.restore(state)
+    for epoch in range(training.done, plan.epochs):
         seen = torch.from_numpy(plan.views.view(x, seed, epoch + 1))
         training.distil(seen, scores, plan.batch, softened(1.0))
+        on_state(training)
         on_step(epoch + 1, plan.epochs)
     return network.eval()
 
@@ -227,6 +235,7 @@ def learn(
     graph: csr_matrix | None = None,
     prior: npt.NDArray[Any] | None = None,
     on_step: Progress = lambda done, total: None,
+    kept: Checkpoint | None = None,
 ) -> nn.Module:
     """The student: label by the votes, train, and as often as planned label and train again.
 
@@ -243,6 +252,7 @@ def learn(
         graph: of neighbours by these features; found when left out.
         prior: the share of each class; equal shares when left out.
         on_step: told how many epochs of all rounds are done.
+        kept: keeps the state now and then; what it has is not done again.
 
     Raises:
         BadInput: sizes do not fit, or the loss is not a number.
@@ -254,11 +264,25 @@ def learn(
             remedy="give one row of each per picture, in the same order",
         )
     total = plan.rounds * plan.epochs
-    graph = neighbour_graph(features, plan.neighbours) if graph is None else graph
-    shares = voted(graph, features, votes, plan, prior)
-    for round in range(plan.rounds):
+    state = None if kept is None else kept.load()
+    if state is None:
+        first = 0
+        graph = neighbour_graph(features, plan.neighbours) if graph is None else graph
+        shares = voted(graph, features, votes, plan, prior)
+    else:
+        first, shares = state["round"], state["shares"].numpy()
+    for round in range(first, plan.rounds):
         told = _later(on_step, round * plan.epochs, total)
-        network = train_on_shares(x, shares, plan, full_scale=full_scale, round=round, on_step=told)
+        network = train_on_shares(
+            x,
+            shares,
+            plan,
+            full_scale=full_scale,
+            round=round,
+            on_step=told,
+            state=state["training"] if state is not None and round == first else None,
+            on_state=_keeping(kept, round, shares),
+        )
         if round + 1 < plan.rounds:
             own, learnt = network_says(network, x, full_scale=full_scale)
             joined = joined_features(features, learnt, plan)
@@ -266,6 +290,18 @@ def learn(
             says = spread_shares(graph, own, plan.own_alpha, prior)
             shares = agreed(says, voted(graph, joined, votes, plan, prior))
     return network
+
+
+def _keeping(
+    kept: Checkpoint | None, round: int, shares: Reals
+) -> Callable[[NetworkTraining], None]:
+    labels = torch.from_numpy(shares)
+
+    def keep(training: NetworkTraining) -> None:
+        if kept is not None:
+            kept.keep(lambda: {"round": round, "shares": labels, "training": training.state()})
+
+    return keep
 
 
 def _later(on_step: Progress, before: int, total: int) -> Progress:

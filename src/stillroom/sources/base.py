@@ -7,6 +7,7 @@ of each other only what stands here.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from stillroom.engine import Engine
 from stillroom.errors import BadInput
 from stillroom.gate import Ledger, Mechanism, Passage
 from stillroom.recipe import Recipe
+from stillroom.sources.trials import Phase
 from stillroom.vocabulary import Integers, Sealed
 
 Records = npt.NDArray[Any]
@@ -158,10 +160,13 @@ class Progress:
     Args:
         tell: told what is being done.
         step: told how much of it is done, and of how much.
+        expect: told the phases of a run and the seconds each will take, about, before anything is
+            paid; None for nobody: they are not tried then.
     """
 
     tell: Callable[[str], None] = lambda line: None
     step: Callable[[int, int], None] = lambda done, total: None
+    expect: Callable[[Sequence[tuple[str, float]]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -212,6 +217,16 @@ class Setting:
     def engine(self) -> Engine:
         """Where independent work runs."""
         return Engine(**self.recipe.engine.model_dump())
+
+    def state_file(self, name: str, passage: Passage) -> Path:
+        """Where this run keeps sanitised state: that of another, paid for by others, is not found.
+
+        Args:
+            name: what is kept.
+            passage: that its answers came through.
+        """
+        digest = hashlib.sha256((self.recipe.model_dump_json() + passage.paid_as).encode())
+        return self.places.checkpoint / f"{name}-{digest.hexdigest()[:16]}.pt"
 
     def only_party(self) -> Party:
         """The one party of a source that cannot join several.
@@ -332,6 +347,9 @@ class Source(Protocol):
             observed: what was observed.
             paid: how many answers of the first request were paid for.
         """
+
+    def phases(self, recipe: Recipe, facts: Facts, ask: Ask) -> Sequence[Phase]:
+        """What a run with this source tells that it is doing, as work that can be tried."""
 
     def prepare(self, setting: Setting, ask: Ask) -> Prepared:
         """Look at the sealed records; refuse what does not fit (K10).

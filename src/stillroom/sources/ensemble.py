@@ -12,6 +12,7 @@ from stillroom.sources.base import Facts, Request, SourceTerms
 from stillroom.sources.sketch import DrawnSketch, sketch_requests
 from stillroom.sources.teachers import HINTS, VOTES, TeachersSection
 from stillroom.sources.trained import feature_knowledge
+from stillroom.sources.trials import Phase
 
 NOMINAL_HINT = 256
 """Numbers of a hint assumed where the networks have not been looked at."""
@@ -60,6 +61,12 @@ class EnsembleSource:
             knowledge=feature_knowledge(recipe),
             warnings=(early,) if paid < section.questions else (),
         )
+
+    def phases(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Phase]:
+        """Teachers, and a sketch beside them; a method asks them in phases of its own."""
+        from stillroom.sources.phases import teacher_phases
+
+        return teacher_phases(recipe, facts)
 
     def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Train the teachers: what cannot be trained on is found before paying."""

@@ -23,6 +23,7 @@ from stillroom.recipe import Recipe, Section, Seed
 from stillroom.recipe.section import LARGEST_RATE, MOST_EPOCHS, MOST_PICTURES
 from stillroom.sources import base
 from stillroom.sources.base import Facts, Records, Request, Scores, SourceTerms
+from stillroom.sources.trials import Phase
 from stillroom.vocabulary import Integers
 
 if TYPE_CHECKING:
@@ -84,6 +85,13 @@ class Plain:
         in_the_file = part.file is not None and part.teacher is None
         about = "ONNX network" if in_the_file else f"network `{teacher_of(recipe)}`"
         return SourceTerms(about, OF_PLAIN, (), observed=rests_on)
+
+    def phases(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Phase]:
+        """Its training; a model from a file has none."""
+        from stillroom.sources.phases import plain_phases
+
+        part = _section(recipe)
+        return plain_phases(recipe, facts, teacher_of(recipe), part.epochs, part.batch)
 
     def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Train it, on public and sensitive records; a model from a file is there already."""

@@ -16,6 +16,7 @@ from stillroom.recipe import Recipe
 from stillroom.sources import base
 from stillroom.sources.base import Facts, Request
 from stillroom.sources.sketch_section import SketchSection as SketchSection
+from stillroom.sources.trials import Phase
 from stillroom.vocabulary import Integers, Unit
 
 FROM_SKETCH = "samples of the sketch, which came through the gate"
@@ -111,6 +112,12 @@ class SketchSource:
             },
             knowledge=("the cosine basis, fitted on nothing",),
         )
+
+    def phases(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Phase]:
+        """Those of the sketch."""
+        from stillroom.sources.phases import sketch_phases
+
+        return sketch_phases(recipe, facts)
 
     def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Look at the records."""

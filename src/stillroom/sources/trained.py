@@ -16,6 +16,7 @@ from stillroom.sources.base import Facts, Observed, Request, SourceTerms
 from stillroom.sources.noise import sigma_of
 from stillroom.sources.sketch import FROM_SKETCH, DrawnSketch, sketch_requests
 from stillroom.sources.training import TrainingSection
+from stillroom.sources.trials import Phase
 from stillroom.vocabulary import Integers
 
 STEPS = "gradient sums"
@@ -87,6 +88,13 @@ class Trained:
             warnings=tuple(text for text, holds in told.items() if holds),
             observed=frozenset({"learnt"}),
         )
+
+    def phases(self, recipe: Recipe, facts: Facts, ask: base.Ask) -> list[Phase]:
+        """Those of a linear layer, or of a network."""
+        from stillroom.sources.phases import linear_phases, network_phases
+
+        linear = _training(recipe).linear
+        return linear_phases(recipe, facts) if linear else network_phases(recipe, facts)
 
     def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Features or network, and a look at the records."""

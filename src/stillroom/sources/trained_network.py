@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import torch
 from torch import nn
@@ -11,6 +13,7 @@ from stillroom.data import Dataset
 from stillroom.errors import BadInput
 from stillroom.models import AsPictures, build, check_fits
 from stillroom.models.augmentation import Augment
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.models.flat_weights import Flat, flatten, trainable, unflatten
 from stillroom.models.training import NetworkTraining
 from stillroom.private.network_clip import NetworkClip
@@ -115,8 +118,28 @@ class NetworkTeacher:
             learning_rate=PUBLIC_RATE,
             seed=self._part.start_seed,
         )
-        for _ in range(epochs):
+        name, progress = self._public_start(epochs), self._setting.progress
+        kept = Checkpoint(self._setting.places.work / f"{name}.state", name)
+        progress.tell("training on public records")
+        if (found := kept.load()) is not None:
+            training.restore(found)
+        while training.done < epochs:
             training.learn(*self._public, PUBLIC_START_BATCH)
+            if training.done < epochs:
+                kept.keep(training.state)
+            else:  # found again by every run that needs it
+                kept.keep_now(training.state())
+            progress.step(training.done, epochs)
+
+    def _public_start(self, epochs: int) -> str:
+        """A digest of all that the public training depends on."""
+        assert self._public is not None
+        numbers = (epochs, PUBLIC_RATE, PUBLIC_START_BATCH, self._part.start_seed)
+        said = f"public start {torch.__version__} {self._about} {numbers}"
+        found = hashlib.sha256(said.encode() + flatten(self._network).tobytes())
+        for part in self._public:
+            found.update(f"{part.dtype} {tuple(part.shape)}".encode() + part.numpy().tobytes())
+        return found.hexdigest()[:32]
 
     def open(self, passages: Passages) -> TrainedAnswers:
         """Opacus clips, the gate samples and draws."""

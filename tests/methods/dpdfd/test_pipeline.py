@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -13,8 +15,11 @@ from quick_onnx import use_quick_exporter
 from stillroom.errors import BadInput
 from stillroom.gate import Budget
 from stillroom.methods.dpdfd import job
+from stillroom.methods.registry import read
+from stillroom.models import checkpoints
 from stillroom.pipeline.release import release
 from stillroom.pipeline.verify import verify
+from stillroom.sources import Progress
 from stillroom.vocabulary import Pair, Unit
 
 SKETCH = small.SKETCH.replace("1/5", "1")
@@ -143,6 +148,40 @@ def test_a_run_with_a_generator_goes_on_after_its_last_round(tmp_path, monkeypat
     assert charged(tmp_path) == before
     assert [state["lessons"]["done"] for state in calls[1:]] == [1, 2, 3]
     verify(tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_turns_of_a_generator_go_on_to_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "OFTEN", 0.0)
+    monkeypatch.setattr(job, "TURNS", 1)
+    recipe, turns = recipe_in(tmp_path, "trained", GENERATOR, generated=50), []
+    steps = read(recipe)[0].generator.steps
+
+    class Watched:
+        phase, stop = "", True
+
+        def tell(self, line):
+            self.phase = line
+
+        def step(self, done, total):
+            if self.phase == "student and generator":
+                turns.append(done)
+                if done == 2 and self.stop:
+                    raise KeyboardInterrupt
+
+    watched = Watched()
+    told = Progress(watched.tell, watched.step)
+    with pytest.raises(KeyboardInterrupt):
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=told)
+    watched.stop = False
+    release(recipe, tmp_path / "out", progress=told)
+    assert turns == [*range(1, steps + 1)]
+    weights = (tmp_path / "out" / "model.safetensors").read_bytes()
+    shutil.rmtree(tmp_path / "out")
+    for state in (tmp_path / "out.run").glob("dpdfd-*"):
+        state.unlink()
+    release(recipe, tmp_path / "out")
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
 
 
 def test_a_generator_whose_loss_is_no_number_is_found_with_its_step(tmp_path, monkeypatch):

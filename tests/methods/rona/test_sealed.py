@@ -16,6 +16,7 @@ from stillroom.gate import Gate, Passage
 from stillroom.gate import gate as gate_module
 from stillroom.gate.entropy import SeededEntropy
 from stillroom.methods.registry import read
+from stillroom.models import checkpoints
 from stillroom.pipeline import release as pipeline
 from stillroom.pipeline import run as in_memory
 from stillroom.pipeline.release import load_parts_of, release
@@ -30,6 +31,8 @@ labelled = in_memory._labelled
 def made_again(recipe, output, **watch):
     """The student from the ledger's answers alone: the same call after its bundle is gone."""
     shutil.rmtree(output)
+    for state in output.with_name(f"{output.name}.run").glob("student-*.pt"):
+        state.unlink()
     release(recipe, output, **watch)
     return weights_of(output)
 
@@ -161,7 +164,15 @@ def test_records_are_not_needed_after_the_teachers_training(
 # -- a run that is cut off ------------------------------------------------------------------
 
 
-def test_a_cut_off_student_goes_on_without_its_teachers_records(tmp_path, small, monkeypatch):
+@pytest.fixture
+def kept_at_once(monkeypatch):
+    """States are kept after each pass, and not only now and then."""
+    monkeypatch.setattr(checkpoints, "OFTEN", 0.0)
+
+
+def test_a_cut_off_student_goes_on_without_its_teachers_records(
+    tmp_path, small, kept_at_once, monkeypatch
+):
     recipe = recipe_in(tmp_path)
     cut = Phase(stop_at=3)
     with pytest.raises(KeyboardInterrupt):
@@ -174,7 +185,7 @@ def test_a_cut_off_student_goes_on_without_its_teachers_records(tmp_path, small,
     monkeypatch.setattr(LinearRecords, "clipped_sum", again)
     rest = Phase()
     made = release(recipe, tmp_path / "out", progress=rest.progress)
-    assert rest.epochs[-1] == (12, 12)
+    assert rest.epochs == [(epoch, 12) for epoch in range(4, 13)]
     assert drawn(tmp_path) == 6
     assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
         6,
@@ -186,7 +197,9 @@ def test_a_cut_off_student_goes_on_without_its_teachers_records(tmp_path, small,
 
 
 @pytest.mark.parametrize(("stop_at", "votes"), [(1, 0), (3, 30), (6, 60)])
-def test_a_cut_off_student_of_an_ensemble_goes_on(tmp_path, small, monkeypatch, stop_at, votes):
+def test_a_cut_off_student_of_an_ensemble_goes_on(
+    tmp_path, small, kept_at_once, monkeypatch, stop_at, votes
+):
     """Hints are asked in the first epoch, 30 votes in the third, 30 more in the sixth."""
     honest, rows = Ensemble.soft_votes, []
 
@@ -200,7 +213,9 @@ def test_a_cut_off_student_of_an_ensemble_goes_on(tmp_path, small, monkeypatch, 
     with pytest.raises(KeyboardInterrupt):
         release(recipe, tmp_path / "out", budget=BUDGET, progress=cut.progress)
     assert (sum(rows), drawn(tmp_path), drawn(tmp_path, 1)) == (votes, votes, 30)
-    made = release(recipe, tmp_path / "out")
+    rest = Phase()
+    made = release(recipe, tmp_path / "out", progress=rest.progress)
+    assert rest.epochs == [(epoch, 7) for epoch in range(stop_at + 1, 8)]
     assert (sum(rows), drawn(tmp_path), drawn(tmp_path, 1)) == (60, 60, 30)
     assert (made["parties"][0]["blocks"][0]["drawn"], made["parties"][0]["blocks"][0]["lost"]) == (
         90,
@@ -213,6 +228,18 @@ def test_a_cut_off_student_of_an_ensemble_goes_on(tmp_path, small, monkeypatch, 
     assert again == weights
     assert whole.epochs[-1] == (7, 7)
     assert (sum(rows), drawn(tmp_path)) == (60, 60)
+
+
+def test_a_cut_off_student_of_groups_goes_on(tmp_path, small, kept_at_once):
+    grouped = "[teachers]\ncount = 20\nshard_cap = 80\nvotes = 40\ngrouped = true\n"
+    recipe = recipe_in(tmp_path, "ensemble", part=grouped)
+    cut, rest = Phase(stop_at=5), Phase()
+    with pytest.raises(KeyboardInterrupt):
+        release(recipe, tmp_path / "out", budget=BUDGET, progress=cut.progress)
+    release(recipe, tmp_path / "out", progress=rest.progress)
+    assert rest.epochs == [(6, 6)]
+    weights = weights_of(tmp_path / "out")
+    assert made_again(recipe, tmp_path / "out") == weights
 
 
 # -- labels that nobody has -----------------------------------------------------------------

@@ -16,6 +16,7 @@ from stillroom.sources.base import Observed, Passages
 from stillroom.sources.sketch import SketchSection
 from stillroom.sources.trained import TrainedAnswers
 from stillroom.sources.training import TrainingSection
+from stillroom.sources.trials import Phase
 
 OWN_THEOREM = Claim(None, "none: DP-SGD has its own theorem")
 STUDENT_OF_SKETCH = "a student that saw only samples of the sketch, labelled by the teacher"
@@ -79,6 +80,12 @@ class Direct:
             generator=sketch_terms(recipe),
         )
 
+    def phases(self, recipe: DirectRecipe, facts: Facts, tested: float) -> list[Phase]:
+        """Public work, the source, and what is learnt from it."""
+        from stillroom.methods.direct.phases import phases_of
+
+        return phases_of(recipe, facts, tested)
+
     def prepare(self, setting: Setting) -> Job:
         """The source, and a student that fits."""
         recipe: DirectRecipe = setting.recipe
@@ -95,7 +102,9 @@ class Direct:
             if recipe.student is not None:
                 from stillroom.methods.direct.student import taught
 
-                model = taught(recipe, answers, setting.progress)
+                paid = next(iter(passages[setting.only_party().name].values()))
+                state = setting.state_file("student", paid)
+                model = taught(recipe, answers, setting.progress, state)
             return Result(
                 model,
                 answers.observed,

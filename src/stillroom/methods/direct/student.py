@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from stillroom.models import AsPictures, build, check_fits
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.models.training import NetworkTraining, by_logits, fitting_temperature
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.model import ReleasedModel
@@ -31,10 +33,18 @@ def refuse_unfit_student(recipe: DirectRecipe, facts: Facts) -> None:
     refuse_unexportable(recipe.student.model, layers, facts.shape, facts.classes)
 
 
-def taught(recipe: DirectRecipe, answers: TrainedAnswers, progress: Progress) -> ReleasedModel:
+def taught(
+    recipe: DirectRecipe, answers: TrainedAnswers, progress: Progress, state: Path
+) -> ReleasedModel:
     """A network distilled from a private model on pictures of the sketch.
 
     Guarantee: sees sanitised things only, so it costs nothing.
+
+    Args:
+        recipe: its numbers.
+        answers: the private model, and the sketch.
+        progress: told.
+        state: a file for its state, so that a run that is cut off goes on; named after the run.
     """
     progress.tell("student")
     part, teacher = recipe.student, answers.model
@@ -51,8 +61,12 @@ def taught(recipe: DirectRecipe, answers: TrainedAnswers, progress: Progress) ->
         seed=part.start_seed,
     )
     loss = by_logits(fitting_temperature(scores))
-    for epoch in range(part.epochs):
+    kept = Checkpoint(state, state.stem)
+    if (found := kept.load()) is not None:
+        training.restore(found)
+    for epoch in range(training.done, part.epochs):
         training.distil(x, scores, part.batch, loss, balanced=True)
+        kept.keep(training.state)
         progress.step(epoch + 1, part.epochs)
     about = f"network `{part.model}`, a student of a {teacher.about}"
     return TorchModel(nn.Sequential(scale, network).eval(), teacher.shape, about)

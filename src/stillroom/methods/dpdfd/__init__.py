@@ -16,6 +16,7 @@ from stillroom.methods.dpdfd.published_terms import published_controls, publishe
 from stillroom.methods.dpdfd.section import DpdfdSection
 from stillroom.sources import SOURCES, Ask, Facts, RecipeOfSource, Setting
 from stillroom.sources.base import Observed
+from stillroom.sources.trials import Phase
 
 _OF_LESSONS = frozenset(DpdfdSection.model_fields) - {"student", "start_seed"}
 
@@ -98,6 +99,12 @@ class Dpdfd:
         """What source and student say."""
         of_source = published_terms if recipe.source == "plain" else words.terms_of
         return of_source(recipe, observed, paid)
+
+    def phases(self, recipe: DpdfdRecipe, facts: Facts, tested: float) -> list[Phase]:
+        """Public work, the source, and what is learnt from it."""
+        from stillroom.methods.dpdfd.phases import phases_of
+
+        return phases_of(recipe, facts, tested)
 
     def prepare(self, setting: Setting) -> Job:
         """Networks that fit, then the source."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -67,6 +68,30 @@ class GeneratorTraining:
             self._turn()
             on_step(step + 1, steps)
         self.generator.eval()
+
+    @property
+    def done(self) -> int:
+        """Turns that are behind it."""
+        return self._done
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next turn depends on; for `restore`."""
+        parts = self._parts()
+        return {**{name: part.state_dict() for name, part in parts.items()}, "done": self._done}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state of the same training."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        self._done = state["done"]
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "generator": self.generator,
+            "student": self._student,
+            "turns of generator": self._optimiser,
+            "turns of student": self._students,
+        }
 
     def _turn(self) -> None:
         self._done += 1

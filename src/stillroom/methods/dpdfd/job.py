@@ -7,10 +7,8 @@ first.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from torch import Tensor, nn
 
 from stillroom.durable import write_whole
 from stillroom.errors import BadInput
-from stillroom.gate import Passage
 from stillroom.methods.base import SHOWN_SAMPLES, Measured, ModelGuesses, Result
 from stillroom.methods.dpdfd.generator_training import GeneratorTraining
 from stillroom.methods.dpdfd.lessons import Lessons, teach
@@ -29,6 +26,7 @@ from stillroom.methods.dpdfd.sheets import show
 from stillroom.methods.dpdfd.terms import about_student
 from stillroom.methods.generators import shown_samples, sketch_generator
 from stillroom.models import AsPictures, build, check_fits
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.public.generators import build_generator
 from stillroom.release.exportable import refuse_unexportable
 from stillroom.release.generator import ReleasedGenerator
@@ -42,6 +40,10 @@ from stillroom.sources.trained import TrainedAnswers
 
 if TYPE_CHECKING:
     from stillroom.methods.dpdfd import DpdfdRecipe
+
+
+TURNS = 50
+"""Of student and generator, between two looks at how far they are."""
 
 
 class DpdfdJob:
@@ -72,7 +74,7 @@ class DpdfdJob:
         """Distillation, each answer through the gate."""
         answers = self.source.open(passages)
         own = passages[self.setting.only_party().name]
-        self._state_file = self._named_after(next(iter(own.values())))
+        self._state_file = self.setting.state_file("dpdfd", next(iter(own.values())))
         if answers.left is None:
             self._teach_freely(answers, self._turns(answers.network))
         else:
@@ -159,12 +161,19 @@ class DpdfdJob:
         assert self.recipe.generator is not None
         self.setting.progress.tell("student and generator")
         steps, per_sheet = self.recipe.generator.steps, self._turns_per_round
-        for done in range(0, steps, per_sheet):
-            turns.train(min(per_sheet, steps - done))
-            self.setting.progress.step(min(done + per_sheet, steps), steps)
-            records, _ = turns.released().draw(0, SHOWN_SAMPLES)
-            show(self.setting, records, f"generator-{done // per_sheet + 1}")
+        kept = Checkpoint(self._state_file.with_suffix(".turns"), self._state_file.stem)
+        if (found := kept.load()) is not None:
+            turns.restore(found)
+        while turns.done < steps:
+            to_sheet = per_sheet - turns.done % per_sheet
+            turns.train(min(TURNS, to_sheet, steps - turns.done))
+            kept.keep(turns.state)
+            self.setting.progress.step(turns.done, steps)
+            if turns.done % per_sheet == 0 or turns.done == steps:
+                records, _ = turns.released().draw(0, SHOWN_SAMPLES)
+                show(self.setting, records, f"generator-{-(-turns.done // per_sheet)}")
         self._keep(self._networks())
+        kept.forget()
 
     @property
     def _turns_per_round(self) -> int:
@@ -239,11 +248,6 @@ class DpdfdJob:
     def _networks(self) -> dict[str, Any]:
         own = {"student": self.student.state_dict()}
         return own if self.generator is None else {**own, "generator": self.generator.state_dict()}
-
-    def _named_after(self, passage: Passage) -> Path:
-        """Where the state is kept: that of another teacher, paid for by others, is never found."""
-        digest = hashlib.sha256((self.recipe.model_dump_json() + passage.paid_as).encode())
-        return self.setting.places.checkpoint / f"dpdfd-{digest.hexdigest()[:16]}.pt"
 
     def _keep(self, state: dict[str, Any]) -> None:
         """Sanitised state: a run that is cut off goes on after the last round."""

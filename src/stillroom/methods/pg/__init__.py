@@ -19,6 +19,7 @@ from stillroom.recipe.common import DataWithPublicPart
 from stillroom.sources import NO_MU, Facts, Setting
 from stillroom.sources.base import Observed
 from stillroom.sources.sketch import SketchSection
+from stillroom.sources.trials import Phase
 
 
 class PgRecipe(Recipe):
@@ -135,6 +136,12 @@ class Pg:
     def terms(self, recipe: PgRecipe, observed: Observed, paid: int) -> Terms:
         """What the collection and the publisher say."""
         return words.terms_of(recipe, observed, paid)
+
+    def phases(self, recipe: PgRecipe, facts: Facts, tested: float) -> list[Phase]:
+        """Public work, the source, and what is learnt from it."""
+        from stillroom.methods.pg.phases import phases_of
+
+        return phases_of(recipe, facts, tested)
 
     def prepare(self, setting: Setting) -> Job:
         """The public start and the shards; or the whole collection."""

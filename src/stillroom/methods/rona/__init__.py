@@ -13,6 +13,7 @@ from stillroom.methods.rona.section import PublishedSection, RonaSection
 from stillroom.recipe.compression import CompressionSection
 from stillroom.sources import SOURCES, Ask, Facts, RecipeWithSource, Setting
 from stillroom.sources.base import Observed
+from stillroom.sources.trials import Phase
 
 NOMINAL_HINT = 256
 """Numbers of a hint assumed where the networks have not been looked at."""
@@ -95,6 +96,12 @@ class Rona:
     def terms(self, recipe: RonaRecipe, observed: Observed, paid: int) -> Terms:
         """What source and student say."""
         return words.terms_of(recipe, observed, paid)
+
+    def phases(self, recipe: RonaRecipe, facts: Facts, tested: float) -> list[Phase]:
+        """Public work, the source, and what is learnt from it."""
+        from stillroom.methods.rona.phases import phases_of
+
+        return phases_of(recipe, facts, tested)
 
     def prepare(self, setting: Setting) -> Job:
         """Networks on public labels, then the source."""

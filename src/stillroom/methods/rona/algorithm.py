@@ -8,14 +8,15 @@ charged. Everything in this file is then post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from stillroom.methods.rona.section import RonaSection
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.models.training import (
     Loss,
     NetworkTraining,
@@ -39,6 +40,17 @@ class Lessons(Protocol):
 
     def answers(self, number: int, epoch: int, student: nn.Module) -> tuple[Tensor, Tensor]:
         """Records and scores for an epoch of a round; what is asked may depend on the student."""
+
+    def state(self) -> Mapping[str, Any]:
+        """What was asked so far; for `restore`."""
+
+    def restore(self, state: Mapping[str, Any], *, hinted: bool) -> None:
+        """Ask the same again, which costs nothing, to go on from there.
+
+        Args:
+            state: of the same lessons.
+            hinted: whether hints were asked for.
+        """
 
 
 class Labelled(Protocol):
@@ -64,6 +76,7 @@ def teach(
     numbers: RonaSection,
     guide: Guide | None = None,
     on_epoch: Progress = lambda done, total: None,
+    kept: Checkpoint | None = None,
 ) -> None:
     """Algorithm 1: train the student in place; leaves it in eval mode.
 
@@ -77,6 +90,7 @@ def teach(
         numbers: T_h, R, T_s, T_d, S, S' and the rest.
         guide: for hint learning.
         on_epoch: told after each epoch.
+        kept: keeps the state now and then; what it has is not done again.
     """
     hint_epochs = numbers.hint_epochs if guide is not None else 0
     total = hint_epochs + lessons.rounds * (numbers.self_epochs + numbers.distillation_epochs)
@@ -89,21 +103,37 @@ def teach(
         adaptation=None if guide is None else guide.adaptation,
     )
     student.eval()  # before its first epoch it may be asked too
-    done = 0
-    for epoch in range(hint_epochs):
+    if kept is not None and (found := kept.load()) is not None:
+        training.restore(found["training"])
+        lessons.restore(found["lessons"], hinted=hint_epochs > 0)
+
+    before = 0
+
+    def state() -> dict[str, Any]:
+        return {"training": training.state(), "lessons": lessons.state()}
+
+    def passed(epochs: int) -> Iterator[int]:
+        """The epochs of a stage that are still to be done; each is kept and told when it ends."""
+        nonlocal before
+        for epoch in range(epochs):
+            if before + epoch >= training.done:
+                yield epoch
+                if kept is not None:
+                    kept.keep(state)
+                on_epoch(training.done, total)
+        before += epochs
+
+    for epoch in passed(hint_epochs):
         assert guide is not None
         x, targets = lessons.hints(epoch)
         training.hint(x, targets, numbers.batch, guide.up_to)
-        on_epoch(done := done + 1, total)
     for number in range(lessons.rounds):
-        for epoch in range(numbers.self_epochs):
+        for epoch in passed(numbers.self_epochs):
             x, y = labelled.lesson(number * numbers.self_epochs + epoch)
             training.learn(x, y, numbers.self_batch)
-            on_epoch(done := done + 1, total)
-        for epoch in range(numbers.distillation_epochs):
+        for epoch in passed(numbers.distillation_epochs):
             x, scores = lessons.answers(number, epoch, student)
             training.distil(x, scores, numbers.batch, _loss(numbers, scores))
-            on_epoch(done := done + 1, total)
 
 
 def _loss(numbers: RonaSection, scores: Tensor) -> Loss:

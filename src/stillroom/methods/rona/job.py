@@ -17,6 +17,7 @@ from stillroom.methods.rona.algorithm import Guide, teach
 from stillroom.methods.rona.lessons import FreeLessons, Hinting, PaidLessons
 from stillroom.methods.rona.public_part import PublicPart, blocks_of
 from stillroom.methods.rona.terms import AUXILIARY, UNTAUGHT, shows_ceiling
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.private.plain import PlainTeacher, train_in_the_clear
 from stillroom.release.compression import report
 from stillroom.release.exportable import refuse_unexportable
@@ -133,7 +134,11 @@ class RonaJob:
             lessons = PaidLessons(self.recipe, answers, paid, self.public, hinting)
         progress.tell("student")
         pictures = self.public.pictures
-        teach(self.student, pictures, self.public, lessons, self.part, self.guide, progress.step)
+        first = next(iter(passages[self.setting.only_party().name].values()))
+        state = self.setting.state_file("student", first)
+        kept = Checkpoint(state, state.stem)
+        told = (self.part, self.guide, progress.step, kept)
+        teach(self.student, pictures, self.public, lessons, *told)
         beside: dict[str, ReleasedModel] = {}
         samples = generator = None
         if isinstance(answers, TrainedAnswers):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +88,13 @@ class FreeLessons:
         scores = torch.cat([self._on_views[view], self._on_extras])
         return torch.cat([self._seen[view], self._extras]), scores
 
+    def state(self) -> dict[str, Any]:
+        """Nothing: to ask again costs nothing, whatever is asked."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any], *, hinted: bool) -> None:
+        """Nothing was kept."""
+
 
 class PaidLessons:
     """A source that is asked a few questions per round, as many as were paid for.
@@ -116,6 +124,7 @@ class PaidLessons:
         self._asked = np.zeros(0, dtype=np.int64)
         self._scores = np.zeros((0, public.classes))
         self._hints: tuple[Tensor, Tensor] | None = None
+        self._questions: list[npt.NDArray[np.int64]] = []
 
     def hints(self, epoch: int) -> tuple[Tensor, Tensor]:
         """The pictures that were asked about, at random, and the noisy hints on them."""
@@ -139,18 +148,38 @@ class PaidLessons:
         view = self._seen[count % len(self._seen)]
         return view[self._asked], torch.from_numpy(self._scores).float()
 
+    def state(self) -> dict[str, Any]:
+        """The questions of each round."""
+        return {"questions": [torch.from_numpy(asked) for asked in self._questions]}
+
+    def restore(self, state: Mapping[str, Any], *, hinted: bool) -> None:
+        """Ask the same questions in the same order: their answers are replayed."""
+        if hinted:
+            self.hints(0)
+        for asked in state["questions"]:
+            self._put(asked.numpy())
+        if len(self._questions) == self.rounds:
+            self._source.close()
+
     def _ask(self, number: int, student: nn.Module) -> None:
         public, seed = self._public, self._public.part.start_seed
         if self._teachers.grouped:
             # Each round's groups follow the student as it is then; the last word counts.
-            groups = group(public.features(student), self._per_round, seed=seed + number)
-            told = self._source.scores(public.x, groups)
-            self._asked, self._scores = told.answered, told.values
+            self._put(group(public.features(student), self._per_round, seed=seed + number))
             return
         new = np.setdiff1d(np.arange(len(public.x)), self._asked)
         count = min(self._per_round, len(new))
         chances = probabilities(student, public.pictures, self._seen[0][new]).numpy()
-        picks = new[select(public.part.selection, chances, count, seed=seed, round=number)]
-        told = self._source.scores(public.x[picks])
-        self._asked = np.concatenate([self._asked, picks[told.answered]])
+        self._put(new[select(public.part.selection, chances, count, seed=seed, round=number)])
+
+    def _put(self, question: npt.NDArray[np.int64]) -> None:
+        """Put the groups of all records, or some records, to the source."""
+        x = self._public.x
+        self._questions.append(question)
+        if self._teachers.grouped:
+            told = self._source.scores(x, question)
+            self._asked, self._scores = told.answered, told.values
+            return
+        told = self._source.scores(x[question])
+        self._asked = np.concatenate([self._asked, question[told.answered]])
         self._scores = np.concatenate([self._scores, told.values])

@@ -16,6 +16,7 @@ from stillroom.recipe import RecipeWithPublicPart
 from stillroom.recipe.entities import EntitiesSection
 from stillroom.sources import Facts, Setting
 from stillroom.sources.base import Observed
+from stillroom.sources.trials import Phase
 
 
 class VotesRecipe(RecipeWithPublicPart):
@@ -96,6 +97,12 @@ class Votes:
     def terms(self, recipe: VotesRecipe, observed: Observed, paid: int) -> Terms:
         """What entities and student say."""
         return words.terms_of(recipe)
+
+    def phases(self, recipe: VotesRecipe, facts: Facts, tested: float) -> list[Phase]:
+        """Public work, the source, and what is learnt from it."""
+        from stillroom.methods.votes.phases import phases_of
+
+        return phases_of(recipe, facts, tested)
 
     def prepare(self, setting: Setting) -> Job:
         """Public features and neighbours, then a teacher per entity."""

@@ -116,7 +116,9 @@ class VotesJob:
         )
         told = self._told(entities)
         self._teachers = {}  # nothing is asked after this
-        return Result(self.student.taught(self.public, told))
+        first = next(iter(passages.values()))
+        state = self.setting.state_file("student", next(iter(first.values())))
+        return Result(self.student.taught(self.public, told, state))
 
     def _told(self, entities: Entities) -> NoisyShares:
         """The entities' vote shares, with their noise, on the questions that were answered."""

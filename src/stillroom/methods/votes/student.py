@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from stillroom.errors import BadInput
 from stillroom.methods.votes.queries import PublicPart
 from stillroom.methods.votes.terms import about_model
 from stillroom.models import AsPictures, build
+from stillroom.models.checkpoints import Checkpoint
 from stillroom.public.few_labels import learn
 from stillroom.public.vote_regression import NoisyShares
 from stillroom.release.exportable import refuse_unexportable
@@ -55,12 +57,13 @@ class VotesStudent:
         layers = nn.Sequential(self._pictures, network)
         refuse_unexportable(part.model, layers, shape, classes)
 
-    def taught(self, public: PublicPart, told: NoisyShares) -> TorchModel:
+    def taught(self, public: PublicPart, told: NoisyShares, state: Path) -> TorchModel:
         """The released network.
 
         Args:
             public: records and features.
             told: the entities' noisy votes.
+            state: a file for its state; named after the run.
         """
         progress, recipe = self._setting.progress, self._recipe
         progress.tell("student")
@@ -73,6 +76,7 @@ class VotesStudent:
                 full_scale=recipe.features.full_scale,
                 graph=public.graph,
                 on_step=progress.step,
+                kept=Checkpoint(state, state.stem),
             )
         layers = nn.Sequential(self._pictures, network).eval()
         return TorchModel(layers, self._setting.facts.shape, about_model(recipe))
