@@ -39,8 +39,8 @@ WORDS = {
     "parties[].data_set.blocks": "how many there are beside the release's own",
     "parties[].data_set.budgets[]": "one that was replaced since",
     "parties[].data_set.budgets[].reason": "why it was set",
-    "sections.evaluation.confusion[]": "counts that give the same accuracy",
-    "sections.evaluation.confusion[][]": "counts that give the same accuracy",
+    "sections.evaluation.confusion[]": "counts that give the same figures",
+    "sections.evaluation.confusion[][]": "counts that give the same figures",
     "sections.controls.models[].accuracy": "of models that are not in the bundle",
     **{f"versions.{part}": "what it was made with" for part in certificates.versions()},
 }
