@@ -82,7 +82,7 @@ RECIPES = {
     "persons": _DATA.format(
         public="false",
         data='unit = "person"\nmax_records_per_person = 2\n',
-        training="",
+        training='class_weights = ["1/10", 1, 0.5]\n',
         privacy="evaluation_records_per_person = 2\nevaluation_sigma = 12\ntuning = 'public'\n",
     ),
     "rona": 'method = "rona"\npurpose = "benchmark"\n'
@@ -286,6 +286,8 @@ def test_a_recipe_with_another_plan_is_refused(bundle):
         ("steps = 3", "steps = 2"),
         ("rate = 1", 'rate = "1/2"'),
         ("[training]", '[training]\nclip = "1/4"'),
+        ("[training]", "[training]\nclass_weights = [1, 1, 0.5]"),
+        ("[data]", "[data]\npositive = '1'"),
         ("[privacy]", "[privacy]\nevaluation_sigma = 7"),
         ("test_is_public = false", "test_is_public = true"),
         ('name = "pixels"', 'name = "edges"'),

@@ -13,6 +13,7 @@ axis, then lie side by side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -85,10 +86,19 @@ class LinearRecords:
         rows: feature rows, one per record.
         labels: the label of each record.
         classes: how many classes there are.
+        class_weights: what a record's gradient is multiplied by before it is clipped, by its class;
+            public numbers up to 1. The clip bounds what comes out, so they change no guarantee.
+
+    Raises:
+        BadInput: there is not one weight in (0, 1] for each class.
     """
 
     def __init__(
-        self, rows: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], classes: int
+        self,
+        rows: npt.NDArray[np.float32],
+        labels: npt.NDArray[np.int64],
+        classes: int,
+        class_weights: Sequence[float] | None = None,
     ) -> None:
         self._rows: npt.NDArray[np.int16] = np.empty(rows.shape, dtype=np.int16)
         self._squares: Integers = np.empty(len(rows), dtype=np.int64)
@@ -97,6 +107,16 @@ class LinearRecords:
             self._rows[part], self._squares[part] = _rows_on_grid(rows[part])
         self._labels = np.asarray(labels, dtype=np.int64)
         self.classes = classes
+        given = np.ones(classes) if class_weights is None else np.array(class_weights, np.float64)
+        # Not the other way round: a NaN must be refused too.
+        if given.shape != (classes,) or not ((given > 0) & (given <= 1)).all():
+            raise BadInput(
+                "the class weights are not one number in (0, 1] per class",
+                where="class_weights",
+                why="a residual would leave the grid of its sum",
+                remedy="divide them by the largest",
+            )
+        self._weight = given[self._labels]
 
     @property
     def width(self) -> int:
@@ -127,6 +147,7 @@ class LinearRecords:
             block = chosen[start : start + BLOCK]
             logits = kernels.products(self._rows, block, grid)
             residuals = self._residuals(logits, unit, self._labels[block])
+            residuals *= self._weight[block]
             total += kernels.sums(
                 self._rows, block, self._clipped(residuals, self._squares[block], clip)
             )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -57,6 +57,8 @@ class NetworkRecords:
         views: how many augmented views a record's gradient is averaged over (De et al. 2022).
         chunk: how many rows are computed at a time, a multiple of 64; memory grows with it.
         ghost: keep norms of gradients only, and go backward twice; one view only.
+        class_weights: what a record's loss is multiplied by, by its class; public numbers. The clip
+            comes after it and bounds what comes out, so they change no guarantee.
 
     Raises:
         BadInput: the records, the network and the options do not go together, or the network mixes
@@ -74,6 +76,7 @@ class NetworkRecords:
         views: int = 1,
         chunk: int = ROWS,
         ghost: bool = False,
+        class_weights: Sequence[float] | None = None,
     ) -> None:
         labels = np.asarray(y, dtype=np.int64)
         if x.dtype != torch.float32 or x.ndim < 2 or labels.shape != (len(x),):
@@ -96,7 +99,9 @@ class NetworkRecords:
         try:
             # On made-up records: what does not fit is found before anything is drawn.
             kind = LayerByLayer if ghost else NetworkGradients
-            self._gradients = kind(network, augment=augment, views=views)
+            self._gradients = kind(
+                network, augment=augment, views=views, class_weights=class_weights
+            )
             if not 0 < self.width <= LARGEST_WIDTH:
                 raise _unfit("network", "it must have between 1 and 2^32 trainable weights")
             with torch.no_grad(), fork_rng(devices=[]):
