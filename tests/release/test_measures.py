@@ -1,6 +1,6 @@
 """Shares of right answers and their intervals: exact formulas, and how often they hold.
 
-Coverage is counted in 6,000 made-up tests each. The intervals promise 95 %; a share of 95 % comes out
+Coverage is counted in 6,000 made-up tests each. The intervals promise 95 %; such a share comes out
 below 93.6 % by chance in less than one case in a million.
 """
 
