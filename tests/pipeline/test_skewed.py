@@ -73,12 +73,14 @@ def balanced(training, key):
 
 
 def test_weights_find_the_rare_class_at_the_same_epsilon():
-    """Means of five are 0.13 apart, each with a deviation of about 0.02; the plain one is tuned."""
-    keys = [f"split {i}" for i in range(5)]
-    plain = np.mean([balanced("learning_rate = 32.0\n", key) for key in keys])
-    weighted = np.mean([balanced(WEIGHTED, key) for key in keys])
-    assert weighted > plain + 0.02
-    assert weighted > 0.72
+    """0.66 and 0.82 in the mean of sixteen splits, with deviations of 0.06 and 0.03.
+
+    Means of six are then six deviations apart: they change places by chance in less than one case
+    in a million.
+    """
+    keys = [f"split {i}" for i in range(6)]
+    plain = np.mean([balanced('clip = "1/4"\n', key) for key in keys])
+    assert np.mean([balanced(WEIGHTED, key) for key in keys]) > plain
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_two_classes_have_sensitivity_and_specificity(tmp_path, capsys):
     assert "at most 74 % sure" in card
     assert verify(tmp_path / "bundle")["evaluation"] == told
     assert command(["verify", str(tmp_path / "bundle")]) == 0
-    assert "Whoever was 50 % sure that a record was used" in capsys.readouterr().out
+    assert "Someone who was 50 % sure that a record was used" in capsys.readouterr().out
     assert command(["verify", str(tmp_path / "bundle"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["evaluation"]["measures"] == measures
 

@@ -62,9 +62,13 @@ def test_what_is_as_good_as_certain_has_no_figure():
 @pytest.mark.parametrize("yours", [True, False])
 @pytest.mark.parametrize(
     ("unit", "words"),
-    [("record", "record was used"), ("person", "among the persons"), ("entity", "participant"),
-     ("label", "has one class, and not another")],
-)  # fmt: skip
+    [
+        ("record", "record was used"),
+        ("person", "whose records were used"),
+        ("entity", "participant"),
+        ("label", "has one class, and not another"),
+    ],
+)
 def test_every_unit_has_its_words(unit, words, yours):
     told = promise(certificate(unit), yours=yours)
     assert words in told

@@ -45,17 +45,22 @@ def measured(measures: Mapping[str, Any]) -> str:
     """The measures that matter most, in one line.
 
     >>> from stillroom.release.measures import measures_of
+    >>> measured(measures_of([[9, 1, 0], [0, 8, 2], [1, 0, 9]], ["a", "b", "c"], None))
+    'balanced accuracy 86.7% (95 % interval 66.0% to 93.8%)'
     >>> measured(measures_of([[90, 10], [40, 160]], ["well", "ill"], None, positive="ill"))
     ... # doctest: +ELLIPSIS
     'sensitivity 80.0% (73.6% to 85.2%) for ill, specificity 90.0% (82.0% to 94.8%), balanced ...'
     """
-    balanced = f"balanced accuracy {with_interval(measures['balanced_accuracy'])}"
+    balanced = measures["balanced_accuracy"]
+    told = f"balanced accuracy {with_interval(balanced)}"
+    if balanced is None:
+        told += ": a class has too few test records for the noise"
     if measures["positive"] is None:
-        return f"{balanced}, with 95 %"
+        return told.replace("(", "(95 % interval ")
     sensitivity, specificity = (with_interval(measures[n]) for n in ("sensitivity", "specificity"))
     return (
-        f"sensitivity {sensitivity} for {measures['positive']}, specificity {specificity}, "
-        f"{balanced}, each with 95 %"
+        f"sensitivity {sensitivity} for {measures['positive']}, specificity {specificity}, {told}; "
+        "95 % intervals in brackets"
     )
 
 

@@ -1,4 +1,4 @@
-"""What an epsilon promises, as one sentence that whoever gave a record can read."""
+"""What an epsilon promises, as one sentence that a patient can read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_MOST = "at most "
 PRIORS = (0.01, 0.1, EVEN, 0.9)
 """How sure someone may have been before."""
 MOST_DIGITS = 3
-"""Behind the point; whoever could be surer than that is as good as certain."""
+"""Behind the point; to be surer than that is to be as good as certain."""
 
 _YOURS = {
     "record": "your record was used to make this model",
@@ -24,7 +24,7 @@ _YOURS = {
 _ANYONES = {
     **_YOURS,
     "record": "a record was used to make this model",
-    "person": "someone is among the persons whose records were used to make this model",
+    "person": "a person is among those whose records were used to make this model",
     "label": "a record has one class, and not another",
 }
 
@@ -62,29 +62,29 @@ def promise(certificate: Mapping[str, Any], *, yours: bool = True) -> str:
 
     Args:
         certificate: at least its status and headline.
-        yours: speak to whoever gave a record; else of them.
+        yours: speak to someone whose record may be among them; else about one.
 
     >>> line = {"unit": "record", "epsilon": 2.0, "delta": 1e-5}
     >>> promise({"status": "valid", "headline": line}, yours=False)  # doctest: +ELLIPSIS
-    'Whoever was 50 % sure that a record was used to make this model can be at most 89 % sure ...'
+    'Someone who was 50 % sure that a record was used to make this model can be at most 89 % ...'
     """
     top = certificate["headline"]
     epsilon, what = number(top["epsilon"]), (_YOURS if yours else _ANYONES)[top["unit"]]
     if certificate["status"] != "valid":
         return (
-            "Nothing is promised: whoever knows the seed of the noise can subtract it, and may "
+            "Nothing is promised: someone who knows the seed of the noise can subtract it, and may "
             f"then be certain whether {what}."
         )
     if math.isinf(epsilon):
-        return f"Nothing is promised: whoever has it may find out for certain whether {what}."
+        known = "anyone who has this model may find out for certain"
+        return f"Nothing is promised: {known} whether {what}."
     sure = per_cent(surest(epsilon, top["delta"]))
     if sure is None:
-        return (
-            f"Next to nothing is promised: whoever has it may be as good as certain whether {what}."
-        )
+        known = "anyone who has this model may be as good as certain"
+        return f"Next to nothing is promised: {known} whether {what}."
     return (
-        f"Whoever was 50 % sure that {what} can be {AT_MOST}{sure} % sure once they have it, "
-        "whatever else they know."
+        f"Someone who was 50 % sure that {what} can be {AT_MOST}{sure} % sure once they have it, "
+        "no matter what else they know."
     )
 
 
