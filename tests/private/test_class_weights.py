@@ -101,6 +101,10 @@ def test_weights_that_leave_the_grid_are_refused(wrong):
     rows, labels, _ = records_of(4)
     with pytest.raises(BadInput, match=r"one number in \(0, 1\] per class"):
         LinearRecords(rows, labels, CLASSES, wrong)
+    with pytest.raises(BadInput, match=r"one number in \(0, 1\] per class"):
+        NetworkRecords(
+            torch.from_numpy(rows), labels, CLASSES, nn.Linear(30, 4), class_weights=wrong
+        )
 
 
 @pytest.mark.parametrize("ghost", [False, True])

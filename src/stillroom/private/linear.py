@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
+from stillroom.private.class_weights import weight_per_class
 from stillroom.private.quantise import clip_to_ball, one_term, squared_norms
 from stillroom.vocabulary import Bounded, Integers, SecretSample, Unit
 
@@ -107,16 +108,7 @@ class LinearRecords:
             self._rows[part], self._squares[part] = _rows_on_grid(rows[part])
         self._labels = np.asarray(labels, dtype=np.int64)
         self.classes = classes
-        given = np.ones(classes) if class_weights is None else np.array(class_weights, np.float64)
-        # Not the other way round: a NaN must be refused too.
-        if given.shape != (classes,) or not ((given > 0) & (given <= 1)).all():
-            raise BadInput(
-                "the class weights are not one number in (0, 1] per class",
-                where="class_weights",
-                why="a residual would leave the grid of its sum",
-                remedy="divide them by the largest",
-            )
-        self._weight = given[self._labels]
+        self._weight = weight_per_class(class_weights, classes)[self._labels]
 
     @property
     def width(self) -> int:

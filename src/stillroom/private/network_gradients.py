@@ -8,7 +8,7 @@ term of a sum come from the very same numbers, so that the one bounds the other.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -192,13 +192,14 @@ class NetworkGradients:
         *,
         augment: Augment | None,
         views: int,
-        class_weights: Sequence[float] | None = None,
+        class_weights: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.network = copy.deepcopy(network).train()
         self.weights = trainable(self.network)
         self.views, self._augment = views, augment
         self._hooked = _Hooked(self.network, factored=self.factored)
-        self._class_weights = None if class_weights is None else torch.tensor(class_weights)
+        given = class_weights
+        self._class_weights = None if given is None else torch.from_numpy(given).float()
 
     def norms(
         self, x: torch.Tensor, y: torch.Tensor, step: int, owners: Owners | None = None

@@ -27,6 +27,7 @@ from torch.random import fork_rng
 from stillroom.errors import BadInput
 from stillroom.models.augmentation import Augment
 from stillroom.models.flat_weights import Flat, unflatten
+from stillroom.private.class_weights import weight_per_class
 from stillroom.private.network_check import check_gradients
 from stillroom.private.network_clip import LARGEST_WIDTH, NORM_TOLERANCE, NetworkClip
 from stillroom.private.network_gradients import LayerByLayer, NetworkGradients, Owners
@@ -91,6 +92,7 @@ class NetworkRecords:
             raise _unfit("views", "several views need an augmentation, and gradients, not norms")
         if augment is not None and (x.ndim != 4 or not 0 <= augment.shift < min(x.shape[-2:])):
             raise _unfit("augment", "it needs pictures, and a shift smaller than they are")
+        weights = None if class_weights is None else weight_per_class(class_weights, classes)
         self._usable = torch.isfinite(x).flatten(1).all(dim=1)
         self._x = torch.where(self._usable.reshape(-1, *[1] * (x.ndim - 1)), x, 0.0)
         self._labels = torch.from_numpy(labels.copy())
@@ -99,9 +101,7 @@ class NetworkRecords:
         try:
             # On made-up records: what does not fit is found before anything is drawn.
             kind = LayerByLayer if ghost else NetworkGradients
-            self._gradients = kind(
-                network, augment=augment, views=views, class_weights=class_weights
-            )
+            self._gradients = kind(network, augment=augment, views=views, class_weights=weights)
             if not 0 < self.width <= LARGEST_WIDTH:
                 raise _unfit("network", "it must have between 1 and 2^32 trainable weights")
             with torch.no_grad(), fork_rng(devices=[]):
