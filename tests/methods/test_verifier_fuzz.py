@@ -39,8 +39,8 @@ WORDS = {
     "parties[].data_set.blocks": "how many there are beside the release's own",
     "parties[].data_set.budgets[]": "one that was replaced since",
     "parties[].data_set.budgets[].reason": "why it was set",
-    "sections.evaluation.confusion[]": "counts that give the same accuracy",
-    "sections.evaluation.confusion[][]": "counts that give the same accuracy",
+    "sections.evaluation.confusion[]": "counts that give the same figures",
+    "sections.evaluation.confusion[][]": "counts that give the same figures",
     "sections.controls.models[].accuracy": "of models that are not in the bundle",
     **{f"versions.{part}": "what it was made with" for part in certificates.versions()},
 }
@@ -82,7 +82,7 @@ RECIPES = {
     "persons": _DATA.format(
         public="false",
         data='unit = "person"\nmax_records_per_person = 2\n',
-        training="",
+        training='class_weights = ["1/10", 1, 0.5]\n',
         privacy="evaluation_records_per_person = 2\nevaluation_sigma = 12\ntuning = 'public'\n",
     ),
     "rona": 'method = "rona"\npurpose = "benchmark"\n'
@@ -286,6 +286,8 @@ def test_a_recipe_with_another_plan_is_refused(bundle):
         ("steps = 3", "steps = 2"),
         ("rate = 1", 'rate = "1/2"'),
         ("[training]", '[training]\nclip = "1/4"'),
+        ("[training]", "[training]\nclass_weights = [1, 1, 0.5]"),
+        ("[data]", "[data]\npositive = '1'"),
         ("[privacy]", "[privacy]\nevaluation_sigma = 7"),
         ("test_is_public = false", "test_is_public = true"),
         ('name = "pixels"', 'name = "edges"'),

@@ -232,13 +232,15 @@ _NETS = (
     '[collection]\nmodel = "mlp"\nmodels = 3\nshard_cap = 12\nepochs = 1\nbatch = 4\n'
     'learning_rate = 0.01\n[pg]\nmap = "random"\nlatents = 6\n'
 )
+_WEIGHTS = 'class_weights = [0.25, 1, 0.001, "1/2"]\n'
 _NETWORK = 'model = "mlp"\nclip = 1\nlearning_rate = 0.5\n'
 PIPELINES = {
     "linear": direct(),
-    "linear, all in each step": direct(rate="1", features='name = "edges"'),
+    "linear, all in each step": direct(rate="1", features='name = "edges"', training=_WEIGHTS),
     "linear, public test": direct(open="true", features='name = "edges"'),
     "ids from content": direct(named=False),
     "persons": direct(
+        training=_WEIGHTS,
         data=PERSONS,
         privacy=TESTED,
         persons=True,
@@ -246,7 +248,7 @@ PIPELINES = {
     "records of persons": direct(persons=True),
     "network": direct(features="", training=_NETWORK),
     "network, ghost": direct(
-        features="", training=_NETWORK.replace("mlp", "student-10k") + "ghost = true\n"
+        features="", training=_NETWORK.replace("mlp", "student-10k") + "ghost = true\n" + _WEIGHTS
     ),
     "network of persons": direct(
         features="", training=_NETWORK, data=PERSONS, privacy=TESTED, persons=True

@@ -74,7 +74,16 @@ def around(value: Callable[..., Bounded], x, y, newcomers, added=ADDED, changed=
 # -- gradients of a linear layer ------------------------------------------------------------
 
 
-def linear_sum() -> Iterator[Found]:
+WEIGHTED = (0.25, 1.0, 0.001, 0.5)
+"""Class weights: a record that changes its class swings between two lengths as well."""
+
+
+def weighted_linear_sum() -> Iterator[Found]:
+    """The same where gradients are multiplied before they are clipped."""
+    yield from linear_sum(WEIGHTED)
+
+
+def linear_sum(class_weights: tuple[float, ...] | None = None) -> Iterator[Found]:
     """One record's clipped gradient, beside few others and beside several blocks of them."""
     rng = np.random.default_rng(1)
     for size, steep, clip in (
@@ -90,7 +99,8 @@ def linear_sum() -> Iterator[Found]:
         labels = rng.integers(0, CLASSES, size)
 
         def value(x, y, weights=weights, clip=clip):
-            return LinearRecords(x, y, CLASSES).clipped_sum(weights, clip, None)
+            records = LinearRecords(x, y, CLASSES, class_weights)
+            return records.clipped_sum(weights, clip, None)
 
         newcomers = [(far, 1), (-far, 1), (far * 0.01, 2), (np.full(12, np.nan), 0)]
         yield from around(value, rows, labels, newcomers)
@@ -115,7 +125,12 @@ def features_of_pictures() -> Iterator[Found]:
         yield from around(value, x, y, strange)
 
 
-def persons_sum() -> Iterator[Found]:
+def weighted_persons_sum() -> Iterator[Found]:
+    """The same where gradients are multiplied before they are added and clipped."""
+    yield from persons_sum(WEIGHTED)
+
+
+def persons_sum(class_weights: tuple[float, ...] | None = None) -> Iterator[Found]:
     """A person's records: equal, cancelling, nearly cancelling, and more of them than the cap."""
     rng = np.random.default_rng(2)
     most, size = 4, 60
@@ -138,7 +153,8 @@ def persons_sum() -> Iterator[Found]:
         def value(x, y, who, clip=clip):
             ids = [f"{owner}/{row.tobytes().hex()}" for owner, row in zip(who, x, strict=True)]
             kept = cap_records(list(who), ids, most)
-            records = LinearPersons(x[kept], y[kept], CLASSES, list(who[kept]), most)
+            own = list(who[kept])
+            records = LinearPersons(x[kept], y[kept], CLASSES, own, most, class_weights)
             return records.clipped_sum(weights, clip, None)
 
         whole = value(rows, labels, owners)
@@ -158,7 +174,12 @@ def persons_sum() -> Iterator[Found]:
 # -- gradients of a network -----------------------------------------------------------------
 
 
-def network_sum() -> Iterator[Found]:
+def weighted_network_sum() -> Iterator[Found]:
+    """The same where losses are multiplied."""
+    yield from network_sum(WEIGHTED)
+
+
+def network_sum(class_weights: tuple[float, ...] | None = None) -> Iterator[Found]:
     """A small network with kinks; `test_network_slack.py` searches the whole zoo."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, CLASSES))
@@ -169,7 +190,8 @@ def network_sum() -> Iterator[Found]:
         y = rng.integers(0, CLASSES, size)
 
         def value(x, y, ghost=ghost):
-            records = NetworkRecords(torch.from_numpy(x), y, CLASSES, network, ghost=ghost)
+            options = {"ghost": ghost, "class_weights": class_weights}
+            records = NetworkRecords(torch.from_numpy(x), y, CLASSES, network, **options)
             return records.clipped_sum(weights, clip, None, step=1)
 
         large = np.full(6, 30.0)
@@ -180,7 +202,12 @@ def network_sum() -> Iterator[Found]:
             yield from around(value, same, np.zeros(size, dtype=np.int64), [(large, 1)])
 
 
-def network_persons() -> Iterator[Found]:
+def weighted_network_persons() -> Iterator[Found]:
+    """The same where losses are multiplied, and a person's records have several weights."""
+    yield from network_persons(WEIGHTED)
+
+
+def network_persons(class_weights: tuple[float, ...] | None = None) -> Iterator[Found]:
     """Persons of a network: equal records, cancelling ones, and lengths that drown the rest."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, CLASSES))
@@ -204,7 +231,8 @@ def network_persons() -> Iterator[Found]:
 
         def value(x, y, who, ghost=ghost):
             about = (torch.from_numpy(x), y, CLASSES, network, list(who), most)
-            return NetworkPersons(*about, ghost=ghost).clipped_sum(weights, clip, None, step=1)
+            options = {"ghost": ghost, "class_weights": class_weights}
+            return NetworkPersons(*about, **options).clipped_sum(weights, clip, None, step=1)
 
         whole, with_one = value(x, y, owners), {}
         for name, (own, classes) in groups.items():
@@ -586,9 +614,13 @@ def clipped_losses() -> Iterator[Found]:
 
 MAKERS: dict[Callable[[], Iterator[Found]], tuple[str, ...]] = {
     linear_sum: ("linear.LinearRecords.clipped_sum",),
+    weighted_linear_sum: ("linear.LinearRecords.clipped_sum",),
     features_of_pictures: ("linear.LinearRecords.clipped_sum",),
     persons_sum: ("persons.LinearPersons.clipped_sum",),
+    weighted_persons_sum: ("persons.LinearPersons.clipped_sum",),
     network_sum: ("networks.NetworkRecords.clipped_sum",),
+    weighted_network_sum: ("networks.NetworkRecords.clipped_sum",),
+    weighted_network_persons: ("network_persons.NetworkPersons.clipped_sum",),
     network_persons: ("network_persons.NetworkPersons.clipped_sum",),
     sketch_sums: ("sketch.SketchRecords._bounded",),
     confusion_of_records: ("evaluation.confusion",),

@@ -95,6 +95,10 @@ PERSON = SMALL.replace("[privacy]", "unit = 'person'\n[privacy]")
         (SMALL + "[training]\nweights = 'a'", "training.weights: only"),
         (SMALL + "[training]\npublic_source = 'a'", "training.public_source: only"),
         (NETWORK + "normalise = true", "clips, not normalise"),
+        (SMALL + "[training]\nclass_weights = [1, 0.1]\nnormalise = true", "normalise makes every"),
+        (SMALL + "[training]\nclass_weights = [1, 1.1]", "less than or equal to 1"),
+        (SMALL + "[training]\nclass_weights = [1, 0]", "greater than 0"),
+        (SMALL + "[training]\nclass_weights = [1]", "at least 2 items"),
         (NETWORK + "average_from = 3", "ema, not average_from"),
         (SMALL + "[features]\nname = 'pixels'\nsize = 32", "features.size belongs to a backbone"),
         (SMALL + "[features]\nname = 'scattering'\nsize = 32", "features.size belongs"),
@@ -125,6 +129,7 @@ def test_keys_that_do_not_go_together(text, says):
     [
         NETWORK + "ema = 0.9\nviews = 2\nshift = 1\nmirror = true\n[features]\nfull_scale = 16",
         NETWORK + SKETCH + "[student]\n",
+        NETWORK + "class_weights = [1, '1/9']\n",
         SMALL + SKETCH,
         SMALL + SKETCH + "[features]\nname = 'scattering'\ncomponents = 9\nfitted_on = 'sketch'",
         SMALL + "[features]\nname = 'package.module:net'\nsize = 32",

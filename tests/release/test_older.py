@@ -1,4 +1,4 @@
-"""Bundles that versions 3 and 4 of the certificate really were: read, priced, and some refused.
+"""Bundles that versions 3 to 5 of the certificate really were: read, priced, and some refused.
 
 Those of version 3 were made by the code from before the defects were mended, on 300 made-up
 records: `record` (the second release of its ledger), `charged` (a sensitive test part), `person`
@@ -25,7 +25,7 @@ from stillroom.release.predict import predict
 
 OLDER = Path(__file__).parent / "older"
 WHOLE = ["v3-record", "v3-charged", *(f"v4-{n}" for n in ("record", "charged", "person"))]
-WHOLE += ["v4-content", "v4-network"]
+WHOLE += ["v4-content", "v4-network", "v5-record", "v5-charged"]
 DEFECTS = {
     "v3-person": "a person's tested records in one cell",
     "v3-content": "record/change with ids made from content",
@@ -190,4 +190,40 @@ def test_a_line_that_content_ids_do_not_support_is_refused_in_version_4(tmp_path
     (bundle / "certificate.json").write_bytes(to_bytes(certificate))
     remanifest(bundle)
     with pytest.raises(DoesNotVerify):
+        verify(bundle)
+
+
+def _better_accuracy(certificate):
+    certificate["sections"]["evaluation"]["accuracy"] = 0.99
+
+
+def _another_count(certificate):
+    certificate["sections"]["evaluation"]["confusion"][0][1] += 1
+
+
+def _measures_of_today(certificate):
+    certificate["sections"]["evaluation"]["measures"] = None
+
+
+def _cheaper_party(certificate):
+    for line in (certificate["headline"], certificate["parties"][0]["headline"]):
+        line["epsilon"] = 0.01
+
+
+def _emptied(certificate):
+    certificate["unprotected"] = []
+
+
+OF_FIVE = [_better_accuracy, _another_count, _measures_of_today, _cheaper_party, _emptied]
+
+
+@pytest.mark.parametrize("edit", OF_FIVE, ids=lambda edit: edit.__name__)
+def test_of_version_5_everything_is_derived_again(tmp_path, edit):
+    bundle = Path(shutil.copytree(OLDER / "v5-record", tmp_path / "bundle"))
+    certificate = json.loads((bundle / "certificate.json").read_text())
+    edit(certificate)
+    certificate["digest"] = digest(certificate)
+    (bundle / "certificate.json").write_bytes(to_bytes(certificate))
+    remanifest(bundle)
+    with pytest.raises(DoesNotVerify, match=r"certificate\.json"):
         verify(bundle)

@@ -129,22 +129,25 @@ def show_ledger(opened: Ledger, json: bool = False) -> None:
 
 def _show_budgets(budgets: list[dict[str, Any]]) -> None:
     from stillroom.gate.rounding import shown
+    from stillroom.release.formatting import ROOM_LEFT, room_left
 
     table(
         "budgets",
-        ("for", "epsilon", "delta", "spent so far", "share used"),
+        ("for", "epsilon", "delta", "spent so far", "room left"),
         [
             (
                 b["for"],
                 f"{b['epsilon']:g}",
                 f"{b['delta']:g}",
                 shown(b["spent"], 3),
-                f"{min(1.0, b['share']):.0%}",
+                room_left(b["share"]),
             )
             for b in budgets
         ],
     )
-    if not budgets:
+    if budgets:
+        typer.echo(ROOM_LEFT)
+    else:
         typer.echo(
             "No budget is set: nothing can be drawn. See: stillroom ledger budget set --help"
         )

@@ -50,15 +50,17 @@ def release(
 def tell(facts: dict[str, Any]) -> None:
     """Say what was made and where to look."""
     from stillroom.gate.rounding import shown
-    from stillroom.release.formatting import share
+    from stillroom.release.formatting import measured, share
 
     epsilon = facts["epsilon"]
     told = shown(epsilon, 3) if isinstance(epsilon, float) else epsilon
     typer.echo(f"certified epsilon {told} at delta {facts['delta']:g} for {facts['for']}")
+    typer.echo(facts["promise"])
     if isinstance(facts["accuracy"], float):
         noise = facts["accuracy_noise"]
         give_or_take = f", give or take {100 * noise:.1f} points of noise" if noise else ""
         typer.echo(f"accuracy {facts['accuracy']:.2%}{give_or_take}")
+        typer.echo(measured(facts["measures"]))
     elif facts["tested"]:
         typer.echo("accuracy not told: too few test records for the noise")
     controls = facts["controls"]
@@ -86,6 +88,7 @@ def follow(
     from stillroom.methods.wording import ONLY_A_MODEL
     from stillroom.pipeline.release import release as run_pipeline
     from stillroom.release.parties import blocks_of
+    from stillroom.release.promise import promise
     from stillroom.vocabulary import Budget
 
     with shown() as told:
@@ -105,9 +108,11 @@ def follow(
         "for": line["for"],
         "epsilon": line["epsilon"],
         "delta": line["delta"],
+        "promise": promise(certificate, yours=False),
         "tested": measured is not None,
         "accuracy": None if measured is None else measured["accuracy"],
         "accuracy_noise": None if measured is None else measured["accuracy_noise"],
+        "measures": None if measured is None else measured["measures"],
         "controls": {one["name"]: one["accuracy"] for one in controls},
         "published": sections["published"],
         "lost_steps": sum(block["lost"] for block in blocks_of(certificate)),

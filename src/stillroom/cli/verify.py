@@ -37,6 +37,7 @@ def verify(
         f"verifies: {report['method']['name']}, {report['mode']}, for {report['purpose']}; epsilon "
         f"{shown(number(top['epsilon']), 3)} at delta {top['delta']:g} for {top['for']}"
     )
+    typer.echo(report["promise"])
     typer.echo(f"signature: {report['signature']}")
     typer.echo(f"card: {report['card']}")
     typer.echo(f"recipe: {report['recipe']}")

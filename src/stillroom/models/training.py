@@ -97,9 +97,16 @@ class NetworkTraining:
         """Epochs that are behind it."""
         return self._done
 
-    def learn(self, x: Tensor, y: Tensor, batch: int) -> None:
-        """An epoch of self learning: cross-entropy with public labels (eq. 5)."""
-        self._epoch(x, batch, lambda seen, at: F.cross_entropy(self.network(seen), y[at]))
+    def learn(self, x: Tensor, y: Tensor, batch: int, weight: Tensor | None = None) -> None:
+        """An epoch of self learning: cross-entropy with public labels (eq. 5).
+
+        Args:
+            x: the records.
+            y: their labels.
+            batch: records per step.
+            weight: of each class; None where all count alike.
+        """
+        self._epoch(x, batch, lambda seen, at: F.cross_entropy(self.network(seen), y[at], weight))
 
     def distil(
         self, x: Tensor, scores: Tensor, batch: int, loss: Loss, *, balanced: bool = False

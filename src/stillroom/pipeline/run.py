@@ -130,6 +130,7 @@ def run(
             len(public),
             names_persons=public.persons is not None,
         )
+        positive = recipe.data.positive_of(facts.classes)
         gates: dict[str, Gate] = {}
 
         def begin() -> None:
@@ -158,7 +159,8 @@ def run(
         progress.tell("measuring")
         plan = method.plan(recipe, facts)
         own = next(iter(passages.values()))
-        evaluation, controls = _evaluate(recipe, test, result, plan, own.get(EVALUATION))
+        passage = own.get(EVALUATION)
+        evaluation, controls = _evaluate(recipe, test, result, plan, passage, positive)
         observed = {
             PERSONS: facts.names_persons,
             PUBLIC_RECORDS: facts.public_records,
@@ -341,6 +343,7 @@ def _evaluate(
     result: Result,
     plan: Plan,
     passage: Passage | None,
+    positive: str | None,
 ) -> tuple[Evaluation | None, tuple[Control, ...]]:
     """How good the model and its controls are on the test part, as K1 allows."""
     model = ModelGuesses(result.model, alone=isinstance(test, Sealed))
@@ -372,7 +375,7 @@ def _evaluate(
         for control, table in zip(plan.controls, tables[1:], strict=False)
     )
     own = tuple(tuple(int(count) for count in row) for row in tables[0])
-    return Evaluation(own, protected=sigma is not None), controls
+    return Evaluation(own, protected=sigma is not None, positive=positive), controls
 
 
 def _counted(test: Dataset, guesses: Integers) -> Integers:

@@ -182,7 +182,12 @@ def _expected_sections(
     sections = certificate["sections"]
     measured = sections.get("evaluation")
     if measured is not None:
-        measured = {**measured, "protected": not recipe.data.test_is_public}
+        classes = classifier_in(certificate["artefacts"])["classes"]
+        measured = {
+            **measured,
+            "protected": not recipe.data.test_is_public,
+            "positive": recipe.data.positive_of(classes),
+        }
     compared = plan.controls[: _figures_beside(recipe, certificate)]
     stated = sections.get("controls", {"models": []})["models"]
     accuracies = [control["accuracy"] for control in stated]

@@ -13,6 +13,7 @@ axis, then lie side by side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
+from stillroom.private.class_weights import weight_per_class
 from stillroom.private.quantise import clip_to_ball, one_term, squared_norms
 from stillroom.vocabulary import Bounded, Integers, SecretSample, Unit
 
@@ -85,10 +87,19 @@ class LinearRecords:
         rows: feature rows, one per record.
         labels: the label of each record.
         classes: how many classes there are.
+        class_weights: what a record's gradient is multiplied by before it is clipped, by its class;
+            public numbers up to 1. The clip bounds what comes out, so they change no guarantee.
+
+    Raises:
+        BadInput: there is not one weight in (0, 1] for each class.
     """
 
     def __init__(
-        self, rows: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], classes: int
+        self,
+        rows: npt.NDArray[np.float32],
+        labels: npt.NDArray[np.int64],
+        classes: int,
+        class_weights: Sequence[float] | None = None,
     ) -> None:
         self._rows: npt.NDArray[np.int16] = np.empty(rows.shape, dtype=np.int16)
         self._squares: Integers = np.empty(len(rows), dtype=np.int64)
@@ -97,6 +108,7 @@ class LinearRecords:
             self._rows[part], self._squares[part] = _rows_on_grid(rows[part])
         self._labels = np.asarray(labels, dtype=np.int64)
         self.classes = classes
+        self._weight = weight_per_class(class_weights, classes)[self._labels]
 
     @property
     def width(self) -> int:
@@ -127,6 +139,7 @@ class LinearRecords:
             block = chosen[start : start + BLOCK]
             logits = kernels.products(self._rows, block, grid)
             residuals = self._residuals(logits, unit, self._labels[block])
+            residuals *= self._weight[block]
             total += kernels.sums(
                 self._rows, block, self._clipped(residuals, self._squares[block], clip)
             )

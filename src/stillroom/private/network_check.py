@@ -12,7 +12,6 @@ import math
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from stillroom.errors import BadInput
@@ -133,7 +132,7 @@ class _Trial:
             for view in range(self._gradients.views):
                 seen = self._gradients.seen(x, 0, view).clone().requires_grad_()
                 scores = self._gradients.network(seen)
-                losses = F.cross_entropy(scores, self._labelled(places), reduction="none")
+                losses = self._gradients.losses(scores, self._labelled(places))
                 for row, place in enumerate(places):
                     parts = torch.autograd.grad(
                         losses[place],

@@ -181,15 +181,25 @@ class NetworkGradients:
         network: a copy is used, in training mode.
         augment: how views of a record are made; None for the record itself.
         views: how many views a record's gradient is averaged over.
+        class_weights: what a record's loss is multiplied by, by its class; public numbers.
     """
 
     factored = False
 
-    def __init__(self, network: nn.Module, *, augment: Augment | None, views: int) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        augment: Augment | None,
+        views: int,
+        class_weights: npt.NDArray[np.float64] | None = None,
+    ) -> None:
         self.network = copy.deepcopy(network).train()
         self.weights = trainable(self.network)
         self.views, self._augment = views, augment
         self._hooked = _Hooked(self.network, factored=self.factored)
+        given = class_weights
+        self._class_weights = None if given is None else torch.from_numpy(given).float()
 
     def norms(
         self, x: torch.Tensor, y: torch.Tensor, step: int, owners: Owners | None = None
@@ -226,6 +236,11 @@ class NetworkGradients:
     def seen(self, x: torch.Tensor, step: int, view: int) -> torch.Tensor:
         """The records as the network is shown them."""
         return x if self._augment is None else self._augment(x, step, view)
+
+    def losses(self, scores: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """What the gradients are of: each record's cross-entropy, times the weight of its class."""
+        losses = F.cross_entropy(scores, y, reduction="none")
+        return losses if self._class_weights is None else losses * self._class_weights[y]
 
     @contextmanager
     def without_hooks(self) -> Iterator[None]:
@@ -267,7 +282,7 @@ class NetworkGradients:
         self._hooked.take = once
         # Gradients of the input only: those of the weights, summed without a clip, never exist.
         seen = self.seen(x, step, view).clone().requires_grad_()
-        losses = F.cross_entropy(self._hooked(seen), y, reduction="none")
+        losses = self.losses(self._hooked(seen), y)
         torch.autograd.grad(losses.sum(), [seen])
         return whole and len(met) == len(self.weights)
 

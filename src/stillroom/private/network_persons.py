@@ -40,7 +40,7 @@ class NetworkPersons(NetworkRecords):
         persons: the person of each record.
         most: the public cap on records per person.
         chunk: how many rows are computed at a time, at least.
-        options: `augment`, `views` and `ghost`, as there.
+        options: `augment`, `views`, `ghost` and `class_weights`, as there.
 
     Raises:
         BadInput: a person has more records than the cap, or as `NetworkRecords`.
@@ -118,7 +118,7 @@ def network_records(
         network: gives one logit per class.
         unit: whose gradient is clipped as one.
         max_records_per_person: the public cap, for persons.
-        options: `augment`, `views`, `chunk` and `ghost`, as for `NetworkRecords`.
+        options: `augment`, `views`, `chunk`, `ghost` and `class_weights`, as for `NetworkRecords`.
 
     Raises:
         BadInput: as `NetworkRecords` and `NetworkPersons`.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -27,6 +27,7 @@ from torch.random import fork_rng
 from stillroom.errors import BadInput
 from stillroom.models.augmentation import Augment
 from stillroom.models.flat_weights import Flat, unflatten
+from stillroom.private.class_weights import weight_per_class
 from stillroom.private.network_check import check_gradients
 from stillroom.private.network_clip import LARGEST_WIDTH, NORM_TOLERANCE, NetworkClip
 from stillroom.private.network_gradients import LayerByLayer, NetworkGradients, Owners
@@ -57,6 +58,8 @@ class NetworkRecords:
         views: how many augmented views a record's gradient is averaged over (De et al. 2022).
         chunk: how many rows are computed at a time, a multiple of 64; memory grows with it.
         ghost: keep norms of gradients only, and go backward twice; one view only.
+        class_weights: what a record's loss is multiplied by, by its class; public numbers. The clip
+            comes after it and bounds what comes out, so they change no guarantee.
 
     Raises:
         BadInput: the records, the network and the options do not go together, or the network mixes
@@ -74,6 +77,7 @@ class NetworkRecords:
         views: int = 1,
         chunk: int = ROWS,
         ghost: bool = False,
+        class_weights: Sequence[float] | None = None,
     ) -> None:
         labels = np.asarray(y, dtype=np.int64)
         if x.dtype != torch.float32 or x.ndim < 2 or labels.shape != (len(x),):
@@ -88,6 +92,7 @@ class NetworkRecords:
             raise _unfit("views", "several views need an augmentation, and gradients, not norms")
         if augment is not None and (x.ndim != 4 or not 0 <= augment.shift < min(x.shape[-2:])):
             raise _unfit("augment", "it needs pictures, and a shift smaller than they are")
+        weights = None if class_weights is None else weight_per_class(class_weights, classes)
         self._usable = torch.isfinite(x).flatten(1).all(dim=1)
         self._x = torch.where(self._usable.reshape(-1, *[1] * (x.ndim - 1)), x, 0.0)
         self._labels = torch.from_numpy(labels.copy())
@@ -96,7 +101,7 @@ class NetworkRecords:
         try:
             # On made-up records: what does not fit is found before anything is drawn.
             kind = LayerByLayer if ghost else NetworkGradients
-            self._gradients = kind(network, augment=augment, views=views)
+            self._gradients = kind(network, augment=augment, views=views, class_weights=weights)
             if not 0 < self.width <= LARGEST_WIDTH:
                 raise _unfit("network", "it must have between 1 and 2^32 trainable weights")
             with torch.no_grad(), fork_rng(devices=[]):

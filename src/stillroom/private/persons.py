@@ -81,6 +81,7 @@ def linear_records(
     rows: Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]],
     unit: Unit = Unit.RECORD,
     max_records_per_person: int = 1,
+    class_weights: Sequence[float] | None = None,
 ) -> LinearRecords:
     """Sealed records as feature rows, ready for clipped sums of single records or persons.
 
@@ -89,6 +90,7 @@ def linear_records(
         rows: from stored records to feature rows, each from its own record alone.
         unit: whose gradient is clipped as one.
         max_records_per_person: the public cap, for persons.
+        class_weights: what gradients are multiplied by before the clip, by class; public.
 
     Raises:
         BadInput: persons are to be protected, and the records name none or exceed the cap.
@@ -96,9 +98,9 @@ def linear_records(
     data = opened(records)
     classes = len(data.classes)
     if unit is Unit.RECORD:
-        return LinearRecords(rows(data.x), data.y, classes)
-    persons = persons_of(data)
-    return LinearPersons(rows(data.x), data.y, classes, persons, max_records_per_person)
+        return LinearRecords(rows(data.x), data.y, classes, class_weights)
+    persons, most = persons_of(data), max_records_per_person
+    return LinearPersons(rows(data.x), data.y, classes, persons, most, class_weights)
 
 
 class LinearPersons(LinearRecords):
@@ -113,6 +115,7 @@ class LinearPersons(LinearRecords):
         classes: how many classes there are.
         persons: the person of each record.
         most: the public cap on records per person.
+        class_weights: as there; a person's gradients are multiplied, then added and clipped.
 
     Raises:
         BadInput: a person has more records than the cap.
@@ -125,8 +128,9 @@ class LinearPersons(LinearRecords):
         classes: int,
         persons: Sequence[str],
         most: int,
+        class_weights: Sequence[float] | None = None,
     ) -> None:
-        super().__init__(rows, labels, classes)
+        super().__init__(rows, labels, classes, class_weights)
         self._records_of = records_by_person(persons, most)
 
     def clipped_sum(
@@ -155,6 +159,7 @@ class LinearPersons(LinearRecords):
         residuals = np.exp(logits - logits.max(axis=1, keepdims=True))
         residuals /= residuals.sum(axis=1, keepdims=True)
         residuals[np.arange(len(own)), self._labels[own]] -= 1.0
+        residuals *= self._weight[own][:, None]
         gram = rows @ rows.T
         length = np.sqrt(max(0.0, float(((residuals @ residuals.T) * gram).sum())))
         room = clip.steps / max(length * (1 << RESIDUAL_BITS), 1e-9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,14 @@ Gradient = Callable[[Weights], npt.NDArray[np.floating]]
 
 
 def softmax_gradient(
-    rows: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], classes: int
+    rows: npt.NDArray[np.float32],
+    labels: npt.NDArray[np.int64],
+    classes: int,
+    class_weights: Sequence[float] | None = None,
 ) -> Gradient:
     """The exact mean gradient of the cross-entropy on public records, at given weights.
+
+    Where there are class weights, a record's is multiplied by that of its class.
 
     Assumes: rows and labels are public; nothing is clipped and no noise is added.
 
@@ -27,11 +32,13 @@ def softmax_gradient(
     [[0.5], [-0.5]]
     """
     targets = np.eye(classes, dtype=np.float32)[labels]
+    given = np.ones(classes) if class_weights is None else np.array(class_weights)
+    weight = given.astype(np.float32)[labels][:, None]
 
     def gradient(weights: Weights) -> npt.NDArray[np.float64]:
         scores = rows @ weights.T
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        residuals = scores / scores.sum(axis=1, keepdims=True) - targets
+        residuals = (scores / scores.sum(axis=1, keepdims=True) - targets) * weight
         mean: npt.NDArray[np.float64] = (residuals.T @ rows).astype(np.float64) / len(rows)
         return mean
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
@@ -13,6 +13,7 @@ from stillroom.data.loading import MODEL
 from stillroom.data.persons import groups_of
 from stillroom.data.picture_form import LARGEST_SIDE as LARGEST_PICTURE
 from stillroom.data.picture_form import Mode, PictureForm
+from stillroom.errors import BadInput
 from stillroom.features import FEATURES
 from stillroom.recipe.section import LARGEST_RATE, MOST_NUMBERS, Exact, Section
 from stillroom.vocabulary import SMALLEST_DELTA, Pair, Unit
@@ -36,6 +37,11 @@ class DataSection(Section):
     )
     classes: int | list[str] | None = Field(
         None, description="for a file, folder or model: how many classes, or their names"
+    )
+    positive: str | None = Field(
+        None,
+        description="of two classes, the one that a test is said to find, such as the sick; the "
+        "second where nothing is said",
     )
     shape: (
         Annotated[
@@ -137,6 +143,27 @@ class DataSection(Section):
             'data.shape, data.test_source: only for source = "model"': not alone
             and (self.shape is not None or self.test_source is not None),
         }
+
+    def positive_of(self, classes: Sequence[str]) -> str | None:
+        """Of two classes, the one whose share found is called sensitivity; of more, none.
+
+        Raises:
+            BadInput: the recipe names one that is not among two classes.
+
+        >>> DataSection.of(source="digits", declared_size=9).positive_of(["well", "ill"])
+        'ill'
+        """
+        if self.positive is None:
+            return classes[1] if len(classes) == 2 else None
+        if len(classes) == 2 and self.positive in classes:
+            return self.positive
+        raise BadInput(
+            "the positive class is not one of two classes",
+            where="data.positive",
+            why="sensitivity and specificity would belong to nothing; of more classes, each has "
+            "its own",
+            remedy=f"leave the key out, or name one of: {', '.join(classes)}",
+        )
 
     @property
     def form(self) -> PictureForm | None:

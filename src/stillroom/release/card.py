@@ -16,6 +16,7 @@ from stillroom.release.artefacts import main_file
 from stillroom.release.compact_parts import COMPACT
 from stillroom.release.files import number
 from stillroom.release.parties import MANY
+from stillroom.release.promise import by_prior, in_three, promise
 from stillroom.release.sections import SECTIONS, not_checked
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def card_html(certificate: Mapping[str, Any], picture: bytes | None = None) -> s
         many=len(parties) > MANY,
         picture=None if picture is None else b64encode(picture).decode(),
         finite=math.isfinite(bound),
-        sure=math.ceil(100 / (1 + math.exp(-bound))),
+        promise=in_three(promise(certificate)),
+        sure=by_prior(certificate),
         artefacts=[(one, one["files"][main_file(one)]["size"]) for one in certificate["artefacts"]],
         compact=_compact(certificate["artefacts"]),
         draws=any(one["kind"] == "generator" for one in certificate["artefacts"]),
@@ -109,11 +111,6 @@ def _open_things(certificate: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _used(share: Any) -> str:
-    """The filter that lets blocks in adds more loosely than the price of a single block."""
-    return f"{min(1.0, number(share)):.0%}"
-
-
 @cache
 def _page() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -126,12 +123,12 @@ def _page() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    pages.globals.update(units=UNITS, relations=RELATIONS)
+    pages.globals.update(units=UNITS, relations=RELATIONS, room_told=formatting.ROOM_LEFT)
     pages.filters.update(
         duration=formatting.duration,
         epsilon=formatting.epsilon,
         share=formatting.share,
         file_size=formatting.file_size,
-        used=_used,
+        room_left=formatting.room_left,
     )
     return pages.get_template("page.html")

@@ -1,6 +1,6 @@
 """The certificate: what was drawn, what that costs whom, and what the figure rests on.
 
-Schema version 5: a core that every release has, and named sections, one file each in sections/.
+Schema version 6: a core that every release has, and named sections, one file each in sections/.
 Some of it only the releaser can know: what a ledger recorded, what a test counted, how long a model
 took. Everything else follows from that and from the bundle's own files, by `completed`, which
 writer and verifier share: the verifier builds the whole document again and compares.
@@ -27,7 +27,7 @@ from stillroom.release.sections.base import Core
 from stillroom.vocabulary import CHANGED_RECORD, Pair, Unit, check_delta
 
 FORMAT = "stillroom certificate"
-VERSION = 5
+VERSION = 6
 _PARTS = (
     *("dp-accounting", "numpy", "scipy", "numba", "torch", "opacus"),
     *("onnx", "onnxruntime", "safetensors"),

@@ -1,9 +1,11 @@
-"""Certificates of versions 3 and 4: what is still checked of them, and the defects of version 3.
+"""Certificates of versions 3 to 5: what is still checked of them, and the defects of version 3.
 
-Their files, manifest, signature, digest and prices are checked as ever: events follow from blocks,
-and no stated epsilon is below what they cost. Recipe and card are not compared, since recipes and
-pages of that time were others. A certificate of version 3 that is touched by a defect which was
-mended since does not verify; CHANGELOG describes each of them under Privacy.
+Version 5 is today's without sensitivity and specificity: all of it is derived again and compared.
+Versions 3 and 4 had another form: of them files, manifest, signature, digest and prices are checked
+as ever, events follow from blocks, and no stated epsilon is below what they cost. Recipe and card
+of all three are not compared, since recipes and pages of their time were others. A certificate of
+version 3 that is touched by a defect which was mended since does not verify; CHANGELOG describes
+each of them under Privacy.
 """
 
 from __future__ import annotations
@@ -23,13 +25,40 @@ from stillroom.release.files import LISTED, MODEL, ONNX, RECIPE, digest, number,
 from stillroom.release.manifest import does_not
 from stillroom.release.parties import COUNTS, completed_block, priced
 from stillroom.release.record import PARTY, check_assumptions
+from stillroom.release.sections.base import classifier_in
 from stillroom.vocabulary import CHANGED_RECORD, Pair, Relation, Unit, check_delta
 
-OLDEST = 3
+OLDEST, FIVE = 3, 5
 NOT_COMPARED = "made by an older version: the recipe and the card are not compared"
 WORD = {"certificate": "all of it but its files, its events and their prices"}
 _LATER = ("norm", "sensitivity", "version")
 """How events of version 3 differ from today's; they are priced by what was reserved."""
+
+
+_NEW_IN_SIX = ("positive", "measures")
+
+
+def in_words_of_today(certificate: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A certificate of version 5 with what version 6 tells beside it; one of today as it is."""
+    told = certificate["sections"].get("evaluation")
+    if certificate["version"] != FIVE or told is None:
+        return certificate
+    classes = classifier_in(certificate["artefacts"])["classes"]
+    positive = classes[1] if len(classes) == 2 else None
+    sections = {**certificate["sections"], "evaluation": {**told, "positive": positive}}
+    return {**certificate, "sections": sections}
+
+
+def in_words_of(version: int, again: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What follows, as that version said it."""
+    if version != FIVE:
+        return again
+    sections = dict(again["sections"])
+    if "evaluation" in sections:
+        told = sections["evaluation"].items()
+        sections["evaluation"] = {name: v for name, v in told if name not in _NEW_IN_SIX}
+    as_then = {**again, "version": FIVE, "sections": sections}
+    return {**as_then, "digest": digest(as_then)}
 
 
 def read(

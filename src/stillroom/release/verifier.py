@@ -30,6 +30,7 @@ from stillroom.release.files import CARD, CERTIFICATE, to_bytes
 from stillroom.release.keys import read_public
 from stillroom.release.manifest import check_signature, does_not, parsed, read_files
 from stillroom.release.parties import COUNTS, blocks_of, guaranteed
+from stillroom.release.promise import promise
 from stillroom.release.sections import SECTIONS, not_checked
 from stillroom.release.sections.samples import picture_of
 from stillroom.vocabulary import Pair
@@ -145,15 +146,16 @@ def checked_certificate(folder: Path, contents: Mapping[str, bytes]) -> dict[str
         _check_version(certificate, place)
         if to_bytes(certificate) != contents[CERTIFICATE]:
             raise does_not(place, "certificate.json is spelled in another way than it was written")
-        old = certificate["version"] < VERSION
+        old = certificate["version"] < older.FIVE
         blocks = certificate["blocks"] if old else blocks_of(certificate)
         if sum(len(block["wishes"]) for block in blocks) > MOST_WISHES:
             raise does_not(place, "certificate.json has more wishes than any release")
         if old:
             certificate = older.read(certificate, contents, place)
         else:
-            again = completed(certificate, contents, _figures(certificate))
-            _compare(certificate, again, place)
+            told = older.in_words_of_today(certificate)
+            again = completed(told, contents, _figures(certificate))
+            _compare(certificate, older.in_words_of(certificate["version"], again), place)
     _check_compact_files(certificate, contents, folder)
     if certificate["status"] != "valid":
         raise DoesNotVerify(
@@ -267,6 +269,8 @@ def _report(certificate: Mapping[str, Any]) -> dict[str, Any]:
     there |= {"facts"} if certificate["facts"] else set()
     return {
         "verifies": True,
+        "promise": promise(certificate, yours=False),
+        "evaluation": certificate["sections"].get("evaluation"),
         **{name: certificate[name] for name in REPORTED},
         "parties": [_party(party, certificate["delta"]) for party in certificate["parties"]],
         **{key: sum(block[key] for block in blocks_of(certificate)) for key in COUNTS},

@@ -28,6 +28,10 @@ OF_LINEAR_LAYERS = {
     "integer sums": "checked: every term's norm is compared with the clip in whole numbers",
     "features of one record": "checked: no statistic over several records, each computed by itself",
 }
+CLASS_WEIGHTS = {
+    "class weights": "assumed: declared in the recipe, from public knowledge, not counted in the "
+    "data; each gradient is multiplied before it is clipped"
+}
 FROM_PUBLIC_PART = "the public part of the data"
 UNLEARNT = (
     "The noisy gradients cannot be told from noise alone: the sensitive records have taught the "
@@ -81,6 +85,10 @@ class Trained:
             about = f"network `{training.model}`"
             assumptions = OF_PERSONS if persons else ASSUMPTIONS
             knowledge = _network_knowledge(training)
+        if training.class_weights is not None:
+            assumptions = {**assumptions, **CLASS_WEIGHTS}
+            weights = ", ".join(f"{float(weight):g}" for weight in training.class_weights)
+            knowledge = (*knowledge, f"class weights {weights}, declared in the recipe")
         return SourceTerms(
             about=about,
             assumptions=assumptions,

@@ -92,6 +92,7 @@ class LinearTeacher:
     def __init__(self, setting: Setting) -> None:
         self._setting, self._party = setting, setting.only_party()
         self._classes = len(setting.facts.classes)
+        self._class_weights = setting.recipe.training.weights_of(setting.facts.classes)
         self._fitted = features_of(setting)
         self._features = self._fitted.map
         self.width = self._classes * self._features.width
@@ -112,7 +113,11 @@ class LinearTeacher:
         data, gate = recipe.data, passages[self._party.name][STEPS]
         self._fitted.fit(self._to_fit_on(), gate.paid_as)
         records = linear_records(
-            self._data, self._features.rows, Unit(data.unit), data.max_records_per_person
+            self._data,
+            self._features.rows,
+            Unit(data.unit),
+            data.max_records_per_person,
+            self._class_weights,
         )
         help_ = self._help(training)
         progress.tell("training")
@@ -152,5 +157,6 @@ class LinearTeacher:
         known = self._setting.public.labelled
         if not len(known):
             return None
-        gradient = softmax_gradient(self._features.rows(known.x), known.y, self._classes)
+        rows, weights = self._features.rows(known.x), self._class_weights
+        gradient = softmax_gradient(rows, known.y, self._classes, weights)
         return PublicHelp(gradient, training.public_epochs, training.public_share)

@@ -56,6 +56,7 @@ class NetworkTeacher:
         self._part: TrainingSection = part
         self._setting, self._party = setting, setting.only_party()
         self._pictures = AsPictures(facts.shape, recipe.features.full_scale)
+        self._class_weights = part.weights_of(facts.classes)
         weights = setting.places.files / part.weights if part.weights else None
         given, classes = self._pictures.given, len(facts.classes)
         self._network = build(part.model, given, classes, seed=part.start_seed, weights=weights)
@@ -84,6 +85,7 @@ class NetworkTeacher:
             augment=Augment(part.start_seed, part.shift, part.mirror) if moved else None,
             views=part.views,
             ghost=part.ghost,
+            class_weights=self._class_weights,
         )
         self._sketch = DrawnSketch(setting)
 
@@ -106,6 +108,10 @@ class NetworkTeacher:
         pictures: torch.Tensor = self._pictures(torch.from_numpy(np.array(data.x)))
         return pictures
 
+    @property
+    def _weight(self) -> torch.Tensor | None:
+        return None if self._class_weights is None else torch.tensor(self._class_weights)
+
     def _start_publicly(self) -> None:
         epochs = self._part.public_epochs if self._public is not None else 0
         if not epochs:
@@ -124,7 +130,7 @@ class NetworkTeacher:
         if (found := kept.load()) is not None:
             training.restore(found)
         while training.done < epochs:
-            training.learn(*self._public, PUBLIC_START_BATCH)
+            training.learn(*self._public, PUBLIC_START_BATCH, self._weight)
             if training.done < epochs:
                 kept.keep(training.state)
             else:  # found again by every run that needs it
@@ -137,7 +143,8 @@ class NetworkTeacher:
         numbers = (epochs, PUBLIC_RATE, PUBLIC_START_BATCH, self._part.start_seed)
         said = f"public start {torch.__version__} {self._about} {numbers}"
         found = hashlib.sha256(said.encode() + flatten(self._network).tobytes())
-        for part in self._public:
+        weight = () if self._weight is None else (self._weight,)
+        for part in (*self._public, *weight):
             found.update(f"{part.dtype} {tuple(part.shape)}".encode() + part.numpy().tobytes())
         return found.hexdigest()[:32]
 
@@ -174,6 +181,8 @@ class NetworkTeacher:
         places = torch.arange(self._steps * PUBLIC_BATCH, (self._steps + 1) * PUBLIC_BATCH) % len(y)
         self._steps += 1
         unflatten(self._network, weights)
-        loss = F.cross_entropy(self._network(x[places]), y[places])
+        logits, weight = self._network(x[places]), self._weight
+        # Torch's own mean would divide by the weights, in each step by others.
+        loss = F.cross_entropy(logits, y[places], weight, reduction="none").mean()
         parts = torch.autograd.grad(loss, trainable(self._network))
         return np.concatenate([part.reshape(-1).numpy() for part in parts])

@@ -8,15 +8,16 @@ gradients Opacus clips. At rate 1 it is full-batch gradient descent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from stillroom.errors import BadInput
 from stillroom.gate import GaussianSum
 from stillroom.private import Clip, LinearRecords
 from stillroom.private.network_clip import NetworkClip
@@ -49,6 +50,12 @@ class TrainingSection(Section):
         Fraction(1, 2), gt=0, description="the largest norm of one record's gradient"
     )
     normalise: bool = Field(False, description="scale every gradient to the clip")
+    class_weights: list[Annotated[Exact, Field(gt=0, le=1)]] | None = Field(
+        None,
+        min_length=2,
+        description="what a record's gradient is multiplied by before the clip, one number per "
+        "class, at most 1; public, never counted in the data",
+    )
     learning_rate: float = Field(8.0, gt=0, le=LARGEST_RATE, description="length of a step")
     momentum: float = Field(0.9, ge=0, lt=1, description="how much of the last step goes on")
     average_from: int | None = Field(
@@ -81,6 +88,23 @@ class TrainingSection(Section):
         """Whether a linear layer over features is trained."""
         return self.model == "linear"
 
+    def weights_of(self, classes: Sequence[str]) -> tuple[float, ...] | None:
+        """One weight per class; None where all count alike.
+
+        Raises:
+            BadInput: there are more or fewer than classes.
+        """
+        if self.class_weights is None:
+            return None
+        if len(self.class_weights) != len(classes):
+            raise BadInput(
+                f"{len(self.class_weights)} class weights for {len(classes)} classes",
+                where="training.class_weights",
+                why="each record's gradient is multiplied by the weight of its class",
+                remedy=f"give one number for each of: {', '.join(classes)}",
+            )
+        return tuple(float(weight) for weight in self.class_weights)
+
     @property
     def clipping(self) -> Clip | NetworkClip:
         """The largest norm of one gradient, and the grid it is summed on."""
@@ -104,6 +128,8 @@ class TrainingSection(Section):
             "training: a network has clips, not normalise; and ema, not average_from": not (
                 self.linear or (not self.normalise and self.average_from is None)
             ),
+            "training.class_weights: normalise makes every gradient as long as the clip, whatever "
+            "it was multiplied by": self.class_weights is not None and self.normalise,
             "training.average_from: must lie below training.steps": self.average_from is not None
             and self.average_from >= self.steps,
             f"training.steps, training.rate: more than {MOST_SMALL_STEPS} steps of less than a "

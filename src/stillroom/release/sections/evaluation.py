@@ -14,10 +14,8 @@ import numpy as np
 from stillroom.errors import BadInput
 from stillroom.gate import NoisyCounts, mechanism_from_json
 from stillroom.randomness import uniforms
+from stillroom.release.measures import SURELY, Table, measures_of
 from stillroom.release.sections.base import Body, Core, Section, classifier_in
-
-SURELY = 5
-"""Standard deviations of its noise that a noisy total must exceed before an accuracy is told."""
 
 RECORDS = {
     True: "test part, sensitive: noisy counts",
@@ -29,8 +27,6 @@ GUESSING = 0.01
 """How often a model that learnt from noise alone may pass for one that is better than guessing."""
 ORDERS = 10_000
 """Orders of the classes that are tried where there are too many to try all."""
-
-Table = Sequence[Sequence[int]]
 
 
 def accuracy_of(table: Table, sigma: Fraction | None) -> float | None:
@@ -103,16 +99,19 @@ class Evaluation:
         confusion: counts, one row per true class.
         protected: whether they came through the gate; else they are exact, on records that were
             declared public.
+        positive: of two classes, the one that the test is said to find.
     """
 
     confusion: tuple[tuple[int, ...], ...]
     protected: bool
+    positive: str | None = None
 
     def to_json(self) -> Body:
         """What the releaser states; the checker makes the rest of it."""
         return {
             "confusion": [[int(count) for count in row] for row in self.confusion],
             "protected": self.protected,
+            "positive": self.positive,
         }
 
 
@@ -134,15 +133,21 @@ def _completed(stated: Body | None, core: Core) -> Body | None:
         raise _odd("the confusion counts are no square of whole numbers")
     if not protected and any(count < 0 for row in table for count in row):
         raise _odd("an exact count is below zero")
-    if len(table) != len(classifier_in(core.artefacts)["classes"]):
+    classes, positive = classifier_in(core.artefacts)["classes"], stated["positive"]
+    if len(table) != len(classes):
         raise _odd("the counts are those of other classes")
+    if not (positive is None if len(classes) != 2 else positive in classes):
+        raise _odd("of two classes one is positive, of more none is")
     noise = sigma if protected else None
+    alike = records_alike(core.blocks) if protected else 1
     return {
         "accuracy": accuracy_of(table, noise),
         "accuracy_noise": noise_in(table, noise),
         "confusion": [list(row) for row in table],
         "records": RECORDS[protected],
         "protected": protected,
+        "positive": positive,
+        "measures": measures_of(table, classes, noise, alike, positive),
     }
 
 
@@ -163,15 +168,38 @@ def _shown(certificate: Mapping[str, Any]) -> dict[str, Any]:
     for name, row in zip(classes, told["confusion"], strict=True):
         whole = max(1, sum(max(0, count) for count in row))
         rows.append((name, [(count, 0.6 * max(0, count) / whole) for count in row]))
-    return {"told": told, "rows": rows}
+    unclear = _persons_unclear(certificate, told)
+    return {"told": told, "rows": rows, "persons": unclear}
+
+
+def _persons_unclear(certificate: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    """Whether persons are known of, and nothing bounds how many records of one were tested."""
+    charged_by_person = told["protected"] and certificate["unit"] == "person"
+    return bool(certificate["facts"].get("persons")) and not charged_by_person
 
 
 def tables_in(blocks: Sequence[Mapping[str, Any]]) -> tuple[Fraction | None, int]:
     """The noise of the tables of counts that came through the gate, and how many were not lost."""
+    own = _wishes_in(blocks)
+    sigmas = {counts.sigma for counts, _ in own}
+    return max(sigmas, default=None), sum(wish["drawn"] - wish["lost"] for _, wish in own)
+
+
+def records_alike(blocks: Sequence[Mapping[str, Any]]) -> int:
+    """How many records of one person were counted at most; 1 where records are protected."""
+    return max((counts.records for counts, _ in _wishes_in(blocks)), default=1)
+
+
+def _wishes_in(
+    blocks: Sequence[Mapping[str, Any]],
+) -> list[tuple[NoisyCounts, Mapping[str, Any]]]:
     wishes = [wish for block in blocks for wish in block["wishes"]]
-    own = [wish for wish in wishes if wish["mechanism"]["mechanism"] == NoisyCounts.name]
-    sigmas = {mechanism_from_json(wish["mechanism"]).sigma for wish in own}  # type: ignore[attr-defined]
-    return max(sigmas, default=None), sum(wish["drawn"] - wish["lost"] for wish in own)
+    described = [(mechanism_from_json(w["mechanism"]), w) for w in wishes if _counts(w)]
+    return [(counts, wish) for counts, wish in described if isinstance(counts, NoisyCounts)]
+
+
+def _counts(wish: Mapping[str, Any]) -> bool:
+    return bool(wish["mechanism"]["mechanism"] == NoisyCounts.name)
 
 
 def _odd(what: str) -> BadInput:
