@@ -13,14 +13,17 @@ from stillroom.data.parts import About, Parts
 from stillroom.data.pictures import read_images, read_svhn
 from stillroom.data.public import PublicPictures
 from stillroom.data.readers import digits, read_csv, read_idx, read_npz
+from stillroom.data.schema import Schema
 from stillroom.data.split import Split, shards
 from stillroom.data.store import load
+from stillroom.data.tables import read_table
 
 __all__ = [
     "About",
     "Dataset",
     "Parts",
     "PublicPictures",
+    "Schema",
     "Split",
     "digits",
     "load",
@@ -31,5 +34,6 @@ __all__ = [
     "read_images",
     "read_npz",
     "read_svhn",
+    "read_table",
     "shards",
 ]

@@ -13,6 +13,7 @@ from stillroom.data.dataset import Dataset, class_names
 from stillroom.data.folders import WHOLE
 from stillroom.data.persons import Persons
 from stillroom.data.readers import Classes
+from stillroom.data.schema import Schema
 from stillroom.data.split import Share, Split
 from stillroom.data.store import MODEL as MODEL
 from stillroom.data.store import home, imported, load_parts
@@ -26,6 +27,8 @@ def load_split(
     classes: Classes = None,
     labels: str | None = None,
     columns: Mapping[str, str | None] | None = None,
+    schema: Schema | None = None,
+    test_file: str | None = None,
     person_pattern: str | None = None,
     persons: str | None = None,
     split: str = "fraction",
@@ -42,6 +45,8 @@ def load_split(
         classes: names of the classes, or how many there are; see `load`.
         labels: the file of labels that belongs to an IDX file, beside the recipe.
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
+        schema: for a CSV file, all of its columns.
+        test_file: the official test part, where it is a file of its own, beside the recipe.
         person_pattern: for a folder of pictures, how the name of a file tells its person.
         persons: a list of persons, a CSV file beside the recipe; see `Persons`.
         split: `"fraction"` or `"as-given"`, the official train and test parts.
@@ -56,13 +61,21 @@ def load_split(
     >>> load_split("digits", Path(), key="an example", public="2/5", test="1/10").sensitive
     Dataset('digits', shape=(8, 8), classes=10)
     """
-    parts = load_parts(
-        _found(source, folder),
-        tuple(classes) if isinstance(classes, list) else classes,
-        labels=folder / labels if labels else None,
-        columns={role: column or None for role, column in (columns or {}).items()},
-        persons=persons_of(person_pattern, folder / persons if persons else None),
+    parts, test_parts = (
+        load_parts(
+            _found(name, folder),
+            tuple(classes) if isinstance(classes, list) else classes,
+            labels=folder / labels if labels else None,
+            columns={role: column or None for role, column in (columns or {}).items()},
+            schema=schema,
+            persons=persons_of(person_pattern, folder / persons if persons else None),
+        )
+        if name is not None
+        else {}
+        for name in (source, test_file)
     )
+    if test_file is not None:
+        parts = _two_files({source: parts, test_file: test_parts})
     if sensitive_classes and any(part.persons for part in parts.values()):
         raise BadInput(
             "records of named persons cannot be kept from the public part by their class",
@@ -85,6 +98,27 @@ def load_split(
     if not sensitive_classes:
         return Split.by_fraction(whole, key, public, test)
     return Split.by_class(whole, key, sensitive_classes, public, test)
+
+
+def _two_files(files: Mapping[str, Mapping[str, Dataset]]) -> dict[str, Dataset]:
+    """The train and the test part, where each is a file."""
+    for name, parts in files.items():
+        if set(parts) != {WHOLE}:
+            raise BadInput(
+                f"{name} has parts of its own",
+                where="data.test_file",
+                why="there would be two test parts",
+                remedy="leave data.test_file out, or name files without parts",
+            )
+    train, test = (parts[WHOLE] for parts in files.values())
+    if train.columns != test.columns:
+        raise BadInput(
+            "the columns of the two files differ, or stand in another order",
+            where="data.source, data.test_file",
+            why="one record's numbers would be compared with another's of another meaning",
+            remedy="bring them to one order, or give a schema, which finds columns by name",
+        )
+    return {"train": train, "test": test}
 
 
 def persons_of(pattern: str | None, listed: Path | None) -> Persons | None:

@@ -21,6 +21,8 @@ from stillroom.data.folders import WHOLE, read_folder
 from stillroom.data.persons import Persons
 from stillroom.data.pictures import read_svhn
 from stillroom.data.readers import Classes, digits, npz_parts, read_csv, read_idx, read_npz
+from stillroom.data.schema import Schema
+from stillroom.data.tables import read_table
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput
 
@@ -155,6 +157,7 @@ def load_parts(
     *,
     labels: str | Path | None = None,
     columns: Mapping[str, Any] | None = None,
+    schema: Schema | None = None,
     persons: Persons | None = None,
     root: Path | None = None,
 ) -> Parts:
@@ -162,13 +165,18 @@ def load_parts(
 
     Args:
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
+        schema: for a CSV file, all of its columns; it names classes and roles as well.
         persons: whose the records are, where the data do not say it.
 
     Raises:
         BadInput: as in `load`.
     """
     folder, name = root or home(), str(name_or_path)
+    if schema is not None and os.path.exists(name):
+        return _table(Path(name), schema)
     if name in KNOWN or name in imported(folder):
+        if schema is not None:
+            raise _no_table(name)
         parts = _known(name, folder) if name in KNOWN else _imported(name, folder)
         names = next(iter(parts.values())).classes
         given = None if classes is None else class_names(classes)
@@ -234,6 +242,21 @@ def _imported(name: str, root: Path) -> Parts:
         part: with_changes(read_npz(folder / f"{part}.npz", classes), name=name, columns=columns)
         for part in parts
     }
+
+
+def _table(path: Path, schema: Schema) -> Parts:
+    if os.path.isdir(path) or file_kind(path) != "csv":
+        raise _no_table(str(path))
+    return numbered_together({WHOLE: read_table(path, schema)})
+
+
+def _no_table(where: str) -> BadInput:
+    return BadInput(
+        "a schema is for a CSV file",
+        where=where,
+        why="it says what the columns of a table mean, and here are none",
+        remedy="name the CSV file itself, or leave the schema out",
+    )
 
 
 def _read_file(
