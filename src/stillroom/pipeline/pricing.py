@@ -22,7 +22,7 @@ from stillroom.recipe import Recipe
 from stillroom.sources import Facts, Request
 from stillroom.sources.training import TrainingSection
 
-NOMINAL_SHAPE = (64, 64)
+NOMINAL_SHAPE: tuple[int, ...] = (64, 64)
 NOMINAL_CLASSES = 10
 EVALUATION = "evaluation"
 Wish = tuple[Mechanism, int]
@@ -64,9 +64,12 @@ def nominal_facts(recipe: Recipe) -> Facts:
     data = recipe.data
     if data.shape is not None:  # there are no records, and the recipe says what a model takes
         return Facts(tuple(data.shape), class_names(data.classes))
+    shape, classes = NOMINAL_SHAPE, class_names(NOMINAL_CLASSES)
+    if data.table is not None:
+        shape, classes = (len(data.table.columns),), data.table.classes
     share = recipe.data.public_share
     public = round(recipe.data.declared_size * share / (1 - share))
-    return Facts(NOMINAL_SHAPE, class_names(NOMINAL_CLASSES), public)
+    return Facts(shape, classes, public)
 
 
 def requests_of(recipe: Recipe, plan: Plan, facts: Facts) -> list[Request]:
@@ -143,6 +146,8 @@ def seconds_per_step(recipe: Recipe) -> float | None:
     if not isinstance(clip, Clip):
         return None
     width, declared = recipe.features.components or 256, recipe.data.declared_size
+    if recipe.table is not None:
+        width = recipe.table.width
     size = max(1, min(declared, MOST_TRIED // width))
     blank = LinearRecords(
         np.zeros((size, width), dtype=np.float32), np.zeros(size, dtype=np.int64), 10

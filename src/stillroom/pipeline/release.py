@@ -147,6 +147,7 @@ def publish(
         claim=finished.plan.claim,
         unproven=unproven_by(recipe),
         columns=finished.columns,
+        schema=recipe.data.table,
     )
     return write_bundle(told, folder, key, verify)
 
@@ -165,6 +166,8 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         classes=data.classes,
         labels=data.labels,
         columns={"id": data.id_column, "person": data.person_column},
+        schema=data.table,
+        test_file=data.test_file,
         person_pattern=data.person_pattern,
         persons=data.persons,
         split=data.split,

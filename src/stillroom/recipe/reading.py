@@ -46,7 +46,7 @@ def parse(text: str, kind_of: KindOf, where: str = "recipe") -> Recipe:
     Raises:
         BadInput: something in it does not fit; all faults are named.
     """
-    _refuse_long_keys(text, where)
+    refuse_long_keys(text, where)
     try:
         document = tomllib.loads(text)
         _refuse_unprintable(document, where)
@@ -82,8 +82,12 @@ def _unfit(faults: list[str], where: str) -> BadInput:
     )
 
 
-def _refuse_long_keys(text: str, where: str) -> None:
-    """A key of many parts takes a reader of TOML the square of their number."""
+def refuse_long_keys(text: str, where: str) -> None:
+    """Refuse a key of many parts, which takes a reader of TOML the square of their number.
+
+    Raises:
+        BadInput: there is one.
+    """
     quoted = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'")
     several_lines = '"""' in text or "'''" in text
     dotted = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){9}")
@@ -116,7 +120,10 @@ def _fault(kind: type[Recipe], fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         if place in kind.renamed:
             return f"{place}: is now called {kind.renamed[place]!r}"
-        known = list(_section(kind, fault["loc"][:-1]).model_fields)
+        known = [
+            field.alias or name
+            for name, field in _section(kind, fault["loc"][:-1]).model_fields.items()
+        ]
         near = difflib.get_close_matches(shown_key(fault["loc"][-1]), known, n=1, cutoff=0.0)
         return f"{place}: unknown key; the nearest known one is {near[0]!r}"
     if fault["type"] == "missing":
@@ -141,7 +148,8 @@ def explain(recipe: Recipe) -> list[tuple[str, str, str, str]]:
             for inner, inner_field in type(value).model_fields.items():
                 given = "given" if inner in value.model_fields_set else "default"
                 about = inner_field.description or ""
-                lines.append((f"{name}.{inner}", _shown(getattr(value, inner)), given, about))
+                key = inner_field.alias or inner
+                lines.append((f"{name}.{key}", _shown(getattr(value, inner)), given, about))
         else:
             given = "given" if name in recipe.model_fields_set else "default"
             lines.append((name, _shown(value), given, field.description or ""))

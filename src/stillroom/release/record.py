@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.data.schema import Schema
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Ledger
 from stillroom.release.artefacts import KINDS, metadata
@@ -45,7 +46,7 @@ class Artefact:
         parameters: how many trained numbers it has.
         tensors: everything it has learned, by name.
         onnx: makes its ONNX file, where it is run.
-        states: what else its kind states; for a classifier shape, classes and columns.
+        states: what else its kind states; for a classifier shape, classes, columns and schema.
 
     Raises:
         BadInput: the parts do not fit together.
@@ -102,6 +103,7 @@ def classifier(
     model: ReleasedModel,
     classes: tuple[str, ...],
     columns: tuple[str, ...] | None = None,
+    schema: Schema | None = None,
     name: str = "model",
 ) -> Artefact:
     """A classifier as an artefact.
@@ -111,6 +113,7 @@ def classifier(
             alike.
         classes: the names of the classes.
         columns: the names of a record's features, where the records have some; public.
+        schema: of the table that the records come from, if they do; public.
         name: of its files.
 
     Raises:
@@ -128,7 +131,12 @@ def classifier(
         model.parameters,
         model.tensors(),
         lambda: checked_onnx(model, classes),
-        {"shape": model.shape, "classes": classes, "columns": columns},
+        {
+            "shape": model.shape,
+            "classes": classes,
+            "columns": columns,
+            "schema": None if schema is None else schema.document,
+        },
     )
 
 
@@ -269,14 +277,15 @@ def classifier_record(
     compression: CompressionReport | None = None,
     samples: npt.NDArray[Any] | None = None,
     columns: tuple[str, ...] | None = None,
+    schema: Schema | None = None,
     generator: ReleasedGenerator | None = None,
     **core: Any,
 ) -> ReleaseRecord:
     """The record of the ordinary case: one classifier and what stands beside it.
 
     Args:
-        model, classes, columns: as `classifier` takes them; of a `CompressedModel` the compact file
-            is released beside it.
+        model, classes, columns, schema: as `classifier` takes them; of a `CompressedModel` the
+            compact file is released beside it.
         evaluation: what a test counted, if there was one.
         controls: other models on the same test, each of them paid for where it is protected; a
             private one only for benchmark or audit, with a public test.
@@ -290,7 +299,7 @@ def classifier_record(
     more = () if generator is None else (generator_artefact(generator, classes),)
     compact = (compact_artefact(model),) if isinstance(model, CompressedModel) else ()
     return ReleaseRecord(
-        artefacts=(classifier(model, classes, columns), *more, *compact),
+        artefacts=(classifier(model, classes, columns, schema), *more, *compact),
         sections={
             "published": claim,
             "evaluation": evaluation,
