@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,7 @@ def predict(
 
     Example: stillroom predict bundle monday.png tuesday.png
     """
-    from stillroom.cli.printing import csv_line, print_json, printable
+    from stillroom.cli.printing import csv_lines, print_json, printable
     from stillroom.errors import BadInput
     from stillroom.release.predict import model_of
 
@@ -45,23 +46,37 @@ def predict(
     described, _ = model_of(bundle)
     found = _answers(bundle, records, described)
     if json:
-        columns = zip(*found, strict=True)
-        print_json(dict(zip(_JSON, map(list, columns), strict=True)))
+        told: dict[str, list[Any]] = {name: [] for name in _JSON}
+        for some in found:
+            columns = (some.names, some.classes, some.sure.tolist(), some.logits.tolist())
+            for column, more in zip(told.values(), columns, strict=True):
+                column += more
+        print_json(told)
         return
     if csv:
-        typer.echo(csv_line("name", "class", "probability"))
-    for name, label, sure, _ in found:
-        shown = (printable(name), label, f"{sure:.4f}")
-        typer.echo(csv_line(*shown) if csv else "\t".join(shown))
+        typer.echo(csv_lines([("name", "class", "probability")]), nl=False)
+    # Some lines at a time: writing each by itself would take longer than the model does.
+    for some in found:
+        sure = (f"{share:.4f}" for share in some.sure.tolist())
+        rows = zip(map(printable, some.names), some.classes, sure, strict=True)
+        lines = csv_lines(rows) if csv else "".join("\t".join(row) + "\n" for row in rows)
+        typer.echo(lines, nl=False)
 
 
 _JSON = ("names", "labels", "probabilities", "logits")
 
 
-def _answers(
-    bundle: Path, records: list[str], described: Described
-) -> Iterator[tuple[str, str, float, Any]]:
-    """Name, class, probability and logits of each record."""
+@dataclass(frozen=True)
+class _Answers:
+    """What a model says of some records."""
+
+    names: list[str]
+    classes: list[str]
+    sure: Any
+    logits: Any
+
+
+def _answers(bundle: Path, records: list[str], described: Described) -> Iterator[_Answers]:
     from stillroom.release.asked import batches
     from stillroom.release.predict import answered, no_records, probabilities
     from stillroom.release.strangers_model import TOGETHER
@@ -79,6 +94,6 @@ def _answers(
                 raise no_records("there is no record", "give at least one record", one)
 
     for labels, logits in answered(bundle, parts()):
+        classes = [described.classes[label] for label in labels.tolist()]
         sure = probabilities(logits).max(axis=1)
-        for name, label, share, own in zip(waiting.pop(0), labels, sure, logits, strict=True):
-            yield name, described.classes[label], float(share), own.tolist()
+        yield _Answers(waiting.pop(0), classes, sure, logits)

@@ -275,7 +275,7 @@ class Label:
             raise Faulty("aliases are a table: each spelling and the class it means")
         if {*texts(list(aliases))} & {*classes}:
             raise Faulty("an alias is a class of its own")
-        return cls(column, classes, tuple(aliases.items()))
+        return cls(column, classes, tuple(sorted(aliases.items())))
 
     @property
     def document(self) -> dict[str, Any]:

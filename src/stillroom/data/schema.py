@@ -135,15 +135,18 @@ class Schema:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The same as plain values, in one spelling: what `of` reads."""
+        """The same as plain values, in one spelling: what `of` reads.
+
+        Columns are a list: the order of a table's keys is lost where documents are sorted.
+        """
         told = {
             "label": self.label.document,
             "id": self.id,
             "person": self.person,
             "ignored": list(self.ignored) or None,
             "missing_cells": list(self.missing_cells),
-            "numbers": {column.name: column.document for column in self.numbers} or None,
-            "categories": {column.name: column.document for column in self.categories} or None,
+            "numbers": [{"name": c.name, **c.document} for c in self.numbers] or None,
+            "categories": [{"name": c.name, **c.document} for c in self.categories] or None,
         }
         return {name: value for name, value in told.items() if value is not None}
 
@@ -164,10 +167,16 @@ class Schema:
         age = {low = 0, high = 100}
         <BLANKLINE>
         """
-        tables = {name: told for name, told in self.document.items() if isinstance(told, dict)}
+        tables = {
+            "label": self.label.document,
+            "numbers": {column.name: column.document for column in self.numbers},
+            "categories": {column.name: column.document for column in self.categories},
+        }
         plain = {name: told for name, told in self.document.items() if name not in tables}
         blocks = [_block(under, plain)]
-        blocks += [_block(f"{under}.{name}".lstrip("."), told) for name, told in tables.items()]
+        blocks += [
+            _block(f"{under}.{name}".lstrip("."), told) for name, told in tables.items() if told
+        ]
         return "\n".join(blocks)
 
     def __str__(self) -> str:
@@ -214,13 +223,10 @@ def _parts(table: Any, faults: list[str]) -> dict[str, Any]:
     )
 
     def columns(kind: str, of: Callable[..., Column]) -> tuple[Column, ...]:
-        told, usual = table.get(kind, {}), table.get("missing", "own")
-        if not isinstance(told, Mapping):
-            faults.append(f"{kind}: is no table of columns")
-            return ()
+        usual = table.get("missing", "own")
+        told = attempt(kind, lambda: _by_name(table.get(kind, {})), [])
         found = [
-            attempt(f"{kind}.{name}", partial(of, name, one, usual, cells))
-            for name, one in told.items()
+            attempt(f"{kind}.{name}", partial(of, name, one, usual, cells)) for name, one in told
         ]
         return tuple(column for column in found if column is not None)
 
@@ -244,6 +250,18 @@ def _parts(table: Any, faults: list[str]) -> dict[str, Any]:
     if len(used) > MOST_COLUMNS:
         faults.append(f"more than {MOST_COLUMNS} columns")
     return parts
+
+
+def _by_name(told: Any) -> list[tuple[str, Any]]:
+    """Columns with their names: keys of a table, or `name` in a list of tables."""
+    if isinstance(told, Mapping):
+        return list(told.items())
+    named = isinstance(told, list) and all(
+        isinstance(one, Mapping) and isinstance(one.get("name"), str) for one in told
+    )
+    if not named:
+        raise Faulty("is no table of columns")
+    return [(one["name"], {k: v for k, v in one.items() if k != "name"}) for one in told]
 
 
 def _all_columns(parts: Mapping[str, Any]) -> Iterator[str]:

@@ -67,4 +67,4 @@ def _same(text: str, changed: str, schema: Schema) -> bool:
     except ValueError:
         return False
     before["data"].pop("schema")
-    return after["data"].pop("schema", None) == schema.document and after == before
+    return Schema.of(after["data"].pop("schema", None)) == schema and after == before

@@ -10,6 +10,7 @@ from typing import Any
 from stillroom.data.schema import Schema
 from stillroom.documents import json_object
 from stillroom.errors import BadInput
+from stillroom.gate.ledger.chain import canonical
 from stillroom.release.compact_parts import COMPACT, coded_parts
 from stillroom.release.files import ARTEFACT, sha256
 from stillroom.release.generator import NETWORK, SKETCH, check_sketch, states_of
@@ -86,7 +87,7 @@ def _artefact(name: str, contents: Mapping[str, bytes]) -> dict[str, Any]:
 def _classifier(said: Mapping[str, Any], graph: bytes) -> dict[str, Any]:
     shape, classes = shape_and_classes(said)
     columns, schema = columns_of(said), schema_of(said)
-    if (None if schema is None else schema.document) != _schema_in(graph):
+    if canonical(None if schema is None else schema.document) != canonical(_schema_in(graph)):
         raise ValueError("the ONNX file has another schema than the weights")
     return {
         "shape": list(shape),
@@ -167,8 +168,7 @@ def schema_of(said: Mapping[str, Any]) -> Schema | None:
         schema = Schema.of(told)
     except BadInput:
         raise ValueError("the schema of the table makes no sense") from None
-    # As text: 1 and True are equal, and the order of columns is that of their numbers.
-    if json.dumps(schema.document) != json.dumps(told):
+    if canonical(schema.document) != canonical(told):  # as text: 1 and True are equal
         raise ValueError("the schema of the table is spelled in another way than it was written")
     if schema.columns != columns_of(said) or list(schema.classes) != said.get("classes"):
         raise ValueError("the schema is not that of the model's columns and classes")

@@ -10,13 +10,16 @@ import csv
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
 from stillroom.release.predict import Described, no_records
+
+if TYPE_CHECKING:
+    from stillroom.data.schema import Schema
 
 Records = npt.NDArray[Any]
 Batch = tuple[list[str], Records]
@@ -62,6 +65,8 @@ def _of_file(path: Path, name: str, model: Described, together: int) -> Iterator
     from stillroom.data.files import file_kind
 
     kind = file_kind(path) if path.exists() else None
+    if kind == "csv" and model.schema is not None:
+        return _of_table(path, model.schema, together)
     if kind == "csv":
         return _of_csv(path, model, together)
     if kind == "npz":
@@ -132,6 +137,19 @@ def _of_pictures(files: list[tuple[Path, str]], model: Described, together: int)
                     remedy="bring the pictures to the size and mode the model was trained on",
                 )
         yield [name for _, name in some], np.stack(pictures)
+
+
+def _of_table(path: Path, schema: Schema, together: int) -> Iterator[Batch]:
+    """Columns by name, by the rules the model was trained by: clamped, other, missing."""
+    from stillroom.data.files import opened
+    from stillroom.data.tables import table_rows
+
+    number = 0
+    with opened(path) as content:
+        for rows in table_rows(content, schema, str(path), together=together, whole=False):
+            numbers = map(str, range(number, number + len(rows.x)))
+            yield list(rows.texts.get("id", numbers)), rows.x
+            number += len(rows.x)
 
 
 def _of_csv(path: Path, model: Described, together: int) -> Iterator[Batch]:

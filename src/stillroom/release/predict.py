@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.data.schema import Schema
 from stillroom.errors import BadInput
 from stillroom.extras import needed
-from stillroom.release.artefacts import columns_of, main_file, shape_and_classes
+from stillroom.release.artefacts import columns_of, main_file, schema_of, shape_and_classes
 from stillroom.release.files import CERTIFICATE, ONNX, RECIPE
 from stillroom.release.manifest import does_not, parsed, read_files
 from stillroom.release.sections.base import classifier_in
@@ -84,6 +85,7 @@ class Described:
         columns: the names of a record's features, where it was trained on columns with names.
         file: its ONNX file.
         id_column: the column of record ids that its recipe names.
+        schema: of the table it was trained on, if it was.
     """
 
     shape: tuple[int, ...]
@@ -91,6 +93,7 @@ class Described:
     columns: tuple[str, ...] | None
     file: str = ONNX
     id_column: str | None = None
+    schema: Schema | None = None
 
 
 def model_of(folder: Path) -> tuple[Described, bytes]:
@@ -108,7 +111,8 @@ def model_of(folder: Path) -> tuple[Described, bytes]:
         said = certificate.get("model") or classifier_in(certificate["artefacts"])
         file = main_file({"name": "model", "kind": "classifier", **said})
         ids = _id_column(contents[RECIPE])
-        return Described(*shape_and_classes(said), columns_of(said), file, ids), contents[file]
+        about = (*shape_and_classes(said), columns_of(said), file, ids, schema_of(said))
+        return Described(*about), contents[file]
     except (LookupError, TypeError, ValueError) as error:
         raise does_not(place, f"certificate.json does not describe its model: {error}") from None
 
