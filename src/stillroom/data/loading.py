@@ -75,7 +75,7 @@ def load_split(
         for name in (source, test_file)
     )
     if test_file is not None:
-        parts = _two_files({source: parts, test_file: test_parts})
+        parts = _two_files(parts, test_parts)
     if sensitive_classes and any(part.persons for part in parts.values()):
         raise BadInput(
             "records of named persons cannot be kept from the public part by their class",
@@ -100,22 +100,22 @@ def load_split(
     return Split.by_class(whole, key, sensitive_classes, public, test)
 
 
-def _two_files(files: Mapping[str, Mapping[str, Dataset]]) -> dict[str, Dataset]:
+def _two_files(parts: Mapping[str, Dataset], others: Mapping[str, Dataset]) -> dict[str, Dataset]:
     """The train and the test part, where each is a file."""
-    for name, parts in files.items():
-        if set(parts) != {WHOLE}:
-            raise BadInput(
-                f"{name} has parts of its own",
-                where="data.test_file",
-                why="there would be two test parts",
-                remedy="leave data.test_file out, or name files without parts",
-            )
-    train, test = (parts[WHOLE] for parts in files.values())
+    if {*parts, *others} != {WHOLE}:
+        raise BadInput(
+            "a file that has train and test parts is given together with a file of its own to test "
+            "on",
+            where="data.test_file",
+            why="there would be two test parts",
+            remedy="leave data.test_file out, or name files without parts",
+        )
+    train, test = parts[WHOLE], others[WHOLE]
     if train.columns != test.columns:
         raise BadInput(
             "the columns of the two files differ, or stand in another order",
             where="data.source, data.test_file",
-            why="one record's numbers would be compared with another's of another meaning",
+            why="a number would be taken for one of another column",
             remedy="bring them to one order, or give a schema, which finds columns by name",
         )
     return {"train": train, "test": test}

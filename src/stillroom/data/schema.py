@@ -25,7 +25,7 @@ from stillroom.data.columns import (
     exact_text,
     texts,
 )
-from stillroom.documents import file_content
+from stillroom.documents import file_content, has_long_keys
 from stillroom.errors import BadInput
 
 MOST_COLUMNS = 10_000
@@ -102,11 +102,14 @@ class Schema:
             BadInput: the file cannot be read, or something in it does not fit.
         """
         try:
-            table = tomllib.loads(file_content(path, LARGEST_FILE).decode("utf-8"))
+            text = file_content(path, LARGEST_FILE).decode("utf-8")
+            if has_long_keys(text):
+                raise ValueError
+            table = tomllib.loads(text)
         except (OSError, ValueError, RecursionError) as error:
             told = isinstance(error, tomllib.TOMLDecodeError)
             raise BadInput(
-                f"the schema cannot be read ({error if told else 'no plain TOML file'})",
+                f"the schema cannot be read ({error if told else 'it is no plain TOML file'})",
                 where=str(path),
                 why="without it no cell of the table has a meaning",
                 remedy="check the path and the line; `stillroom data schema FILE` drafts one",

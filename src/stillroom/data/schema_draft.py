@@ -26,11 +26,12 @@ _HEAD = f"""\
 # A draft of a schema for {{name}}: from the names of its columns, and from whether their cells are
 # numbers in the first {LOOKED_AT:,} rows. Nothing else was looked at.
 #
-# Fill in every "{FILL_IN}" with what is public: what the form, the law or the handbook allows. Do not
-# measure it: the largest number in the data is somebody's, and so is a rare category.
+# Fill in every "{FILL_IN}" with what is public: what the form, the law or the handbook allows. Do
+# not measure it: the largest number in the data is somebody's, and so is a rare category.
 # A number outside its range is clamped, and a category that is not listed is "other".
 
-missing_cells = {{missing}}  # cells with this text hold nothing; add or remove
+# These cells hold nothing; add or remove:
+missing_cells = {{missing}}
 """
 
 

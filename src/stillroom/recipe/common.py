@@ -168,6 +168,9 @@ class DataSection(Section):
             f"data.{', data.'.join(twice)}: the schema names classes, ids and persons": (
                 self.table is not None and bool(twice)
             ),
+            "data.test_file: is data.source; records that were trained on test nothing": (
+                self.test_file == self.source
+            ),
             'data.test_file: belongs to split = "as-given"': self.test_file is not None
             and self.split != "as-given",
             "data.test_file, data.labels, data.persons: with two files, each names its own labels "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from stillroom.documents import file_content
+from stillroom.documents import file_content, has_long_keys
 from stillroom.errors import BadInput
 from stillroom.recipe.base import Recipe
 from stillroom.recipe.section import shown_key
@@ -83,15 +82,12 @@ def _unfit(faults: list[str], where: str) -> BadInput:
 
 
 def refuse_long_keys(text: str, where: str) -> None:
-    """Refuse a key of many parts, which takes a reader of TOML the square of their number.
+    """Refuse what takes a reader of TOML too long, before anything is read.
 
     Raises:
-        BadInput: there is one.
+        BadInput: there is a key of many parts, or a text in three quotes.
     """
-    quoted = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'")
-    several_lines = '"""' in text or "'''" in text
-    dotted = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){9}")
-    if several_lines or dotted.search(quoted.sub("q", text)):
+    if has_long_keys(text):
         raise BadInput(
             "the recipe has a key of ten or more parts, or a text in three quotes",
             where=where,
