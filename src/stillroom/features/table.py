@@ -91,8 +91,8 @@ class TableFeatures:
     ... })
     >>> features = TableFeatures(schema)
     >>> rows = features(np.array([[100.0, 1.0], [-100.0, 2.0]]))
-    >>> (rows / rows.max()).round(2).tolist()
-    [[1.0, 0.0, 0.0, 1.0, 0.0, 0.14], [0.0, 1.0, 0.0, 0.0, 1.0, 0.14]]
+    >>> (rows > 0).astype(int).tolist()
+    [[1, 0, 0, 1, 0, 1], [0, 1, 0, 0, 1, 1]]
     """
 
     schema: Schema

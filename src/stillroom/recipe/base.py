@@ -58,7 +58,7 @@ class Recipe(Section):
             BadInput: they do not fit the schema.
         """
         schema = self.data.table
-        return None if schema is None else TableFeatures(schema, self.features.pairs)
+        return None if schema is None else TableFeatures(schema, self.features.pairs or ())
 
     @property
     def takes_tables(self) -> bool:

@@ -231,8 +231,8 @@ class FeaturesSection(Section):
         description=f"one of: {', '.join(FEATURES)}, scattering; auxiliary, where there are public "
         "records; a public backbone as package.module:callable; or table, for data with a schema",
     )
-    pairs: Literal["all"] | Pairs = Field(
-        (),
+    pairs: Literal["all"] | Pairs | None = Field(
+        None,
         description="for a table: columns whose products are features too, such as "
         "[['age', 'ward']]; all: of all categories and columns with bins",
     )
