@@ -85,6 +85,14 @@ FAULTS = {
         changed(categories={"a": {"values": ["b"], "fill": "c"}}),
         "not on the list",
     ),
+    "columns without end": (
+        changed(numbers={f"a{n}": {} for n in range(10_001)}),
+        "numbers: more than 10000 columns",
+    ),
+    "classes without end": (
+        changed(label={"column": "a", "classes": [f"c{n}" for n in range(10_001)]}),
+        "more than 10000",
+    ),
     "left open": (changed(numbers={"a": {"low": "fill in", "high": 3}}), "a: low still say"),
     "a list left open": (changed(categories={"a": ["fill in"]}), "categories.a: values still say"),
 }

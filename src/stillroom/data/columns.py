@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.data.schema_words import (
+    Faulty,
+    Missing,
+    check_keys,
+    number,
+    plain,
+    policy,
+    refuse_open,
+    texts,
+)
+
 Stored = npt.NDArray[np.float64]
-Missing = Literal["own", "refuse", "fill"]
 
 OTHER = "other"
 """What a category is called that is not on the list."""
-FILL_IN = "fill in"
-"""What a draft leaves open."""
-LARGEST, SMALLEST_SPAN = 1e30, 1e-30
+SMALLEST_SPAN = 1e-30
 NARROWEST = 1e-4
 """A range this much shorter than its numbers are large would lose its digits in single
 precision, which is what a model is given."""
 MOST_BINS, MOST_VALUES = 1000, 10_000
-LONGEST = 1000
-
-
-class Faulty(ValueError):
-    """What is wrong with a part of a schema."""
 
 
 class Unusable(ValueError):
@@ -267,11 +269,13 @@ class Label:
         check_keys(told, ("column", "classes", "aliases"))
         refuse_open(told, ("column", "classes"))
         column, classes = texts([told.get("column")])[0], texts(told.get("classes"))
-        if len(classes) < 2:
-            raise Faulty("there are fewer than two classes")
+        if not 2 <= len(classes) <= MOST_VALUES:
+            raise Faulty(f"there are fewer than two classes, or more than {MOST_VALUES}")
         aliases = told.get("aliases", {})
-        known = isinstance(aliases, Mapping) and all(c in classes for c in aliases.values())
-        if not known:
+        known = isinstance(aliases, Mapping) and all(
+            isinstance(name, str) for name in aliases.values()
+        )
+        if not known or not {*aliases.values()} <= {*classes}:
             raise Faulty("aliases are a table: each spelling and the class it means")
         if {*texts(list(aliases))} & {*classes}:
             raise Faulty("an alias is a class of its own")
@@ -297,63 +301,3 @@ def _first_text(cells: Sequence[str], missing: Collection[str]) -> int:
         except ValueError:
             return position
     raise AssertionError("every cell is a number")
-
-
-def policy(told: Mapping[str, Any], usual: Any) -> tuple[Missing, Any]:
-    """What a missing cell of a column means, and what it is filled in with."""
-    if "fill" in told:
-        if "missing" in told:
-            raise Faulty("fill says what a missing cell means; leave missing out")
-        refuse_open(told, ("fill",))
-        return "fill", told["fill"]
-    found = told.get("missing", usual)
-    if found not in ("own", "refuse"):
-        raise Faulty("missing is own or refuse; or give a fill")
-    return found, None
-
-
-def refuse_open(told: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse what a draft leaves open."""
-    left = [n for n in names if told.get(n) == FILL_IN or told.get(n) == [FILL_IN]]
-    if left:
-        raise Faulty(f'{" and ".join(left)} still say "{FILL_IN}"')
-
-
-def check_keys(told: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a key that means nothing."""
-    odd = [name for name in told if name not in known]
-    if odd:
-        raise Faulty(f"unknown key {str(odd[0])[:60]!r}; known ones are {', '.join(known)}")
-
-
-def number(told: Mapping[str, Any], name: str) -> float:
-    """A number of a reasonable size."""
-    value = told.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Faulty(f"{name} is no number" if name in told else f"{name} is missing")
-    if not abs(value) <= LARGEST:
-        raise Faulty(f"{name} is no number, or beyond {LARGEST:g}")
-    return float(value)
-
-
-def texts(values: Any, *, empty: bool = False) -> tuple[str, ...]:
-    """Different texts of one line each, without spaces around them."""
-    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
-        raise Faulty("is no list of texts" if values is not None else "is missing")
-    if not all(v.isprintable() and v == v.strip() and len(v) <= LONGEST for v in values):
-        raise Faulty("a text is too long, or has line breaks or spaces around it")
-    if not empty and not all(values):
-        raise Faulty("a text is empty")
-    if len(set(values)) != len(values):
-        raise Faulty("a text stands there twice")
-    return tuple(values)
-
-
-def plain(value: float) -> int | float:
-    """Whole numbers without a point."""
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
-
-
-def exact_text(value: str) -> str:
-    """A text as TOML and JSON both write it."""
-    return json.dumps(value, ensure_ascii=False)

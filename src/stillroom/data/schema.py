@@ -14,17 +14,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from stillroom.data.columns import (
-    FILL_IN,
-    OTHER,
-    Category,
-    Faulty,
-    Label,
-    Number,
-    check_keys,
-    exact_text,
-    texts,
-)
+from stillroom.data.columns import Category, Label, Number
+from stillroom.data.schema_words import FILL_IN, Faulty, check_keys, exact_text, texts
 from stillroom.documents import file_content, has_long_keys
 from stillroom.errors import BadInput
 
@@ -250,13 +241,13 @@ def _parts(table: Any, faults: list[str]) -> dict[str, Any]:
         faults.append(f"{', '.join(twice[:12])}: named twice; a column has one role")
     if not (faults or parts["numbers"] or parts["categories"]):
         faults.append("numbers, categories: there is no column to learn from")
-    if len(used) > MOST_COLUMNS:
-        faults.append(f"more than {MOST_COLUMNS} columns")
     return parts
 
 
 def _by_name(told: Any) -> list[tuple[str, Any]]:
     """Columns with their names: keys of a table, or `name` in a list of tables."""
+    if isinstance(told, (Mapping, list)) and len(told) > MOST_COLUMNS:
+        raise Faulty(f"more than {MOST_COLUMNS} columns")
     if isinstance(told, Mapping):
         return list(told.items())
     named = isinstance(told, list) and all(
@@ -280,6 +271,3 @@ def _all_columns(parts: Mapping[str, Any]) -> Iterator[str]:
 def shown(name: str) -> str:
     """A name for a message, which must not control a terminal."""
     return name[:60] if name.isprintable() else ascii(name[:60])
-
-
-__all__ = ["FILL_IN", "OTHER", "Category", "Column", "Label", "Number", "Schema"]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from stillroom.data.columns import FILL_IN, exact_text
 from stillroom.data.files import opened
 from stillroom.data.readers import CsvLines, column_place
 from stillroom.data.schema import MOST_COLUMNS
+from stillroom.data.schema_words import FILL_IN, exact_text
 from stillroom.errors import BadInput
 
 LOOKED_AT = 1000

@@ -16,7 +16,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.data.schema import Category, Number, Schema
+from stillroom.data.columns import Category, Number
+from stillroom.data.schema import Schema
 from stillroom.errors import BadInput
 from stillroom.features.fixed import BIAS, NEARLY_ONE, Rows
 

@@ -87,7 +87,7 @@ def _artefact(name: str, contents: Mapping[str, bytes]) -> dict[str, Any]:
 def _classifier(said: Mapping[str, Any], graph: bytes) -> dict[str, Any]:
     shape, classes = shape_and_classes(said)
     columns, schema = columns_of(said), schema_of(said)
-    if canonical(None if schema is None else schema.document) != canonical(_schema_in(graph)):
+    if schema is not None and canonical(schema.document) != canonical(_schema_in(graph)):
         raise ValueError("the ONNX file has another schema than the weights")
     return {
         "shape": list(shape),

@@ -21,9 +21,9 @@ def metadata_of(content: bytes) -> dict[str, bytes]:
     {'k': b'abc'}
     """
     found: dict[str, bytes] = {}
-    for number, value in _fields(content):
+    for number, value in _fields(memoryview(content)):
         if number == METADATA:
-            entry = dict(_fields(value))
+            entry = {inner: bytes(text) for inner, text in _fields(value)}
             key = entry.get(1, b"").decode("utf-8")
             if key in found:
                 raise ValueError("an ONNX file says something twice")
@@ -31,9 +31,9 @@ def metadata_of(content: bytes) -> dict[str, bytes]:
     return found
 
 
-def _fields(content: bytes) -> list[tuple[int, bytes]]:
-    """The fields of a message that hold bytes; others are skipped."""
-    found: list[tuple[int, bytes]] = []
+def _fields(content: memoryview) -> list[tuple[int, memoryview]]:
+    """The fields of a message that hold bytes; others are skipped. Nothing is copied."""
+    found: list[tuple[int, memoryview]] = []
     at = 0
     while at < len(content):
         tag, at = _varint(content, at)
@@ -55,7 +55,7 @@ def _fields(content: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def _varint(content: bytes, at: int) -> tuple[int, int]:
+def _varint(content: memoryview, at: int) -> tuple[int, int]:
     value = 0
     for place in range(10):
         if at + place >= len(content):
