@@ -146,3 +146,7 @@ def test_too_many_features_are_refused_before_they_are_made():
     wide = {"label": LABEL, "numbers": {n: {"low": 0, "high": 1, "bins": 900} for n in "ab"}}
     with pytest.raises(BadInput, match="more than 65,536"):
         TableFeatures(Schema.of(wide), "all")
+    # Fifty million pairs would take all memory before they are counted.
+    many = {"label": LABEL, "categories": {f"c{n}": ["a"] for n in range(10_000)}}
+    with pytest.raises(BadInput, match="more than 65,536"):
+        TableFeatures(Schema.of(many), "all")

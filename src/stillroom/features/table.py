@@ -42,7 +42,7 @@ class Layout:
         absent: which numbers may be missing; what lies below their range is.
         binned, lower, upper: of each bin: the place of its number, and its ends.
         columns, codes: of each listed category: the place of its column, and its number.
-        of_column: for each column of categories, which of the listed are its own.
+        first, last: of each column of categories: the places of its own among the listed.
         left, right: of each product: the places of its factors among the features before.
         scale: what all are multiplied with.
     """
@@ -57,7 +57,8 @@ class Layout:
     upper: Rows
     columns: Places
     codes: Rows
-    of_column: Rows
+    first: Places
+    last: Places
     left: Places
     right: Places
     scale: np.float32
@@ -69,8 +70,8 @@ class Layout:
 
     @property
     def _single(self) -> int:
-        sizes = [part.size for part in (self.low, self.absent, self.binned, self.codes)]
-        return sum(sizes) + int(self.of_column.shape[1])
+        kinds = (self.low, self.absent, self.binned, self.codes, self.first)
+        return sum(part.size for part in kinds)
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,9 @@ class TableFeatures:
     pairs: Pairs = ()
 
     def __post_init__(self) -> None:
-        names = {column.name for column in self.schema.of_records}
-        odd = [pair for pair in self._named if len({*pair} & names) != 2]
-        if odd or len({frozenset(pair) for pair in self._named}) != len(self._named):
+        names, named = set(self.schema.columns), () if self.pairs == "all" else self.pairs
+        odd = [pair for pair in named if len({*pair} & names) != 2]
+        if odd or len({frozenset(pair) for pair in named}) != len(named):
             raise BadInput(
                 "a pair does not name two columns of the schema, or stands there twice",
                 where="features.pairs",
@@ -129,17 +130,22 @@ class TableFeatures:
 
     @property
     def _named(self) -> tuple[tuple[str, str], ...]:
-        if self.pairs != "all":
-            return self.pairs
-        columns = self.schema.of_records
-        whole = [c.name for c in columns if isinstance(c, Category) or c.cuts]
-        return tuple(combinations(whole, 2))
+        return tuple(combinations(self._whole, 2)) if self.pairs == "all" else self.pairs
+
+    @property
+    def _whole(self) -> list[str]:
+        """Columns of which one feature is 1 and all others are 0."""
+        return [c.name for c in self.schema.of_records if isinstance(c, Category) or c.cuts]
 
     @property
     def _count(self) -> int:
         """Without a constant; known before any of them is laid out."""
         sizes = {column.name: _sizes(column) for column in self.schema.of_records}
-        of_pairs = sum(sizes[one][1] * sizes[two][1] for one, two in self._named)
+        if self.pairs == "all":  # counted before so many pairs are named
+            each = [sizes[name][1] for name in self._whole]
+            of_pairs = (sum(each) ** 2 - sum(size**2 for size in each)) // 2
+        else:
+            of_pairs = sum(sizes[one][1] * sizes[two][1] for one, two in self.pairs)
         return sum(size for size, _ in sizes.values()) + of_pairs
 
     @cached_property
@@ -168,11 +174,13 @@ class TableFeatures:
             at += len(ends) - 1
         columns: list[int] = []
         codes: list[int] = []
-        of_column = np.zeros((sum(c.places - 1 for c in categories), len(categories)), np.float32)
+        first: list[int] = []
+        last: list[int] = []
         for place, category in enumerate(categories):
             other = len(category.values)
             own = [code for code in range(category.places) if code != other]
-            of_column[len(codes) : len(codes) + len(own), place] = 1
+            first.append(len(codes))
+            last.append(len(codes) + len(own) - 1)
             factors[category.name] = list(range(at, at + len(own)))
             columns += [len(numbers) + place] * len(own)
             codes += own
@@ -194,7 +202,8 @@ class TableFeatures:
             upper=_floats(upper),
             columns=_places(columns),
             codes=_floats(codes),
-            of_column=of_column,
+            first=_places(first),
+            last=_places(last),
             left=_places([a for a, _ in products]),
             right=_places([b for _, b in products]),
             scale=np.float32(np.sqrt((1 - BIAS**2) / blocks) * NEARLY_ONE),
@@ -211,10 +220,13 @@ class TableFeatures:
         clamped = np.minimum(np.maximum(numbers, how.low), how.high)
         scaled = np.clip((clamped - how.middle) * how.per_half, -1, 1).astype(np.float32)
         scaled *= ~missing
-        own = clamped[:, how.binned]
-        within = (own >= how.lower) & (own < how.upper) & ~missing[:, how.binned]
+        cut = clamped[:, how.binned]
+        within = (cut >= how.lower) & (cut < how.upper) & ~missing[:, how.binned]
         listed = (stored[:, how.columns] == how.codes).astype(np.float32)
-        other = np.float32(1) - listed @ how.of_column
+        # At most one of a column's own is 1; sums of so few ones are exact.
+        counted = np.cumsum(listed, axis=1)
+        own = counted[:, how.last] - counted[:, how.first] + listed[:, how.first]
+        other = np.float32(1) - own
         found = [scaled, missing[:, how.absent], within, listed, other]
         single = np.concatenate(found, axis=1, dtype=np.float32)
         rows = np.empty((len(x), how.width), dtype=np.float32)

@@ -47,8 +47,10 @@ def table_rows(graph: Graph, features: TableFeatures) -> str:
             found.append(floats(within))
     if len(how.codes):
         listed = floats(graph("Equal", at("x", how.columns), graph.constant(how.codes)))
-        counted = graph("MatMul", listed, graph.constant(how.of_column))
-        found += [listed, graph("Sub", graph.constant(1.0), counted)]
+        counted = graph("CumSum", listed, graph.constant(1, np.int64))
+        before = graph("Sub", at(counted, how.first), at(listed, how.first))
+        own_ones = graph("Sub", at(counted, how.last), before)
+        found += [listed, graph("Sub", graph.constant(1.0), own_ones)]
     single = found[0] if len(found) == 1 else graph("Concat", *found, axis=1)
     rows = single
     if len(how.left):
