@@ -9,11 +9,11 @@ export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: help demo test test-slow lint data docs clean
 .PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd
-.PHONY: bench-pg bench-votes bench-in-memory bench-predict bench-whole-path
+.PHONY: bench-pg bench-votes bench-tables bench-in-memory bench-predict bench-whole-path
 
 help:
 	@echo "make demo | test | test-slow | lint | data | docs | clean"
-	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-dpdfd | bench-pg | bench-votes | bench-in-memory | bench-predict | bench-whole-path"
+	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-dpdfd | bench-pg | bench-votes | bench-tables | bench-in-memory | bench-predict | bench-whole-path"
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -40,7 +40,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd bench-pg bench-votes bench-in-memory bench-predict bench-whole-path
+bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd bench-pg bench-votes bench-tables bench-in-memory bench-predict bench-whole-path
 
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
@@ -84,6 +84,10 @@ bench-votes: $(READY)
 	$(BIN)/python benchmarks/secure_sum.py; sums=$$?; \
 	$(BIN)/python benchmarks/secure_argmax.py; winners=$$?; \
 	$(BIN)/python benchmarks/votes.py && test $$sums$$winners = 00
+
+# Tables beside models without privacy.
+bench-tables: $(READY)
+	$(BIN)/python benchmarks/tables.py
 
 # Hundreds of runs in one process, as an audit makes them.
 bench-in-memory: $(READY)

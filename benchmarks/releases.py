@@ -49,15 +49,23 @@ def toml_of(recipe: Mapping[str, Any]) -> str:
 
 @contextmanager
 def bundle_of(
-    name: str, text: str, title: str, budget: Budget | None = None
+    name: str,
+    text: str,
+    title: str,
+    budget: Budget | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> Iterator[tuple[dict[str, Any], Path]]:
     """One release of a recipe in a folder of its own, which is removed at the end.
+
+    Files stand beside the recipe, by their names.
 
     Gives its certificate, with the seconds it took and those of its phases, and its bundle.
     """
     with tempfile.TemporaryDirectory(prefix="stillroom-bench-") as work:
         recipe, bundle = Path(work) / f"{name}.toml", Path(work) / "bundle"
         recipe.write_text(text, encoding="utf-8")
+        for file, content in (files or {}).items():
+            (Path(work) / file).write_bytes(content)
         privacy = parse(text).privacy
         begun = [("looking at the recipe", time.perf_counter())]
 
@@ -79,9 +87,15 @@ def bundle_of(
         yield {**certificate, "seconds": begun[-1][1] - begun[0][1], "phases": phases}, bundle
 
 
-def released(name: str, text: str, title: str, budget: Budget | None = None) -> dict[str, Any]:
+def released(
+    name: str,
+    text: str,
+    title: str,
+    budget: Budget | None = None,
+    files: Mapping[str, bytes] | None = None,
+) -> dict[str, Any]:
     """One release of a recipe in a folder of its own; its certificate, and the seconds it took."""
-    with bundle_of(name, text, title, budget) as (certificate, _):
+    with bundle_of(name, text, title, budget, files) as (certificate, _):
         return certificate
 
 

@@ -333,6 +333,25 @@ def sessions_table(results: Path) -> list[str]:
     return _rows(f"{names}, kB per entity", cells)
 
 
+def private_tables(results: Path) -> list[str]:
+    """Private accuracy beside that of a model without privacy, on the same features."""
+    cells = [
+        (
+            f"[{one['dataset']}](../{one['file']})",
+            one["unit"],
+            f"{_epsilon(one)} at {one['delta']:g}",
+            str(one["features"]),
+            _percent(one),
+            f"{100 * one['peer_mean']:.2f}",
+            f"{100 * (one['mean'] - one['peer_mean']):+.2f}",
+            str(one["draws"]),
+        )
+        for one in _figures(results, "variant")
+    ]
+    names = "data set, unit, certified epsilon, features, private accuracy, not private, "
+    return _rows(names + "difference in points, draws", cells)
+
+
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "": results_table,
     "cifar-10": partial(results_table, dataset="cifar-10"),
@@ -341,6 +360,7 @@ TABLES: dict[str, Callable[[Path], list[str]]] = {
     "speed": speed_table,
     "students": students_table,
     "samples": samples_table,
+    "tables": private_tables,
     "noise": ablations_table("noise", "gradients and sigma"),
     "terms": ablations_table("terms", "terms of Eq. 5"),
     "latents": latents_table,

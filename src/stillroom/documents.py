@@ -104,6 +104,21 @@ def json_object(content: bytes) -> dict[str, Any]:
     return document
 
 
+def has_long_keys(text: str) -> bool:
+    """Whether TOML has a key of ten or more parts, or a text in three quotes.
+
+    A key of many parts takes a reader of TOML the square of their number; in texts of several lines
+    keys cannot be told from text.
+
+    >>> has_long_keys("a.b = 1"), has_long_keys("a.b.c.d.e.f.g.h.i.j = 1")
+    (False, True)
+    """
+    quoted = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'")
+    several_lines = '"""' in text or "'''" in text
+    dotted = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){9}")
+    return several_lines or dotted.search(quoted.sub("q", text)) is not None
+
+
 def file_content(path: Path, most: int) -> bytes:
     """The content of a plain file; no pipe and no device is waited for.
 

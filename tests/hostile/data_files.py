@@ -213,6 +213,59 @@ CSV = [
 ]
 
 
+SCHEMA = (
+    "[label]\ncolumn = 'label'\nclasses = ['0', '1']\n"
+    "[numbers]\nage = {low = 0, high = 9}\n[categories]\nward = ['a']\n"
+)
+TABLE_HEADER = "age,ward,label\n"
+
+
+def of_table(
+    name: str, content: Content, says: str, schema: Content = SCHEMA, code: int = 2
+) -> Case:
+    """`stillroom data show` on a table and its schema."""
+
+    def build(folder: Path) -> list[str]:
+        holding(content)(folder / "data.csv")
+        holding(schema)(folder / "schema.toml")
+        return ["data", "show", str(folder / "data.csv"), "--schema", str(folder / "schema.toml")]
+
+    return Case(f"table: {name}", build, code, says)
+
+
+TABLES = [
+    of_table("beyond all numbers", TABLE_HEADER + "1e999,a,0\n-inf,\u202eb,1\n", "", code=0),
+    of_table("not a number", TABLE_HEADER + "NaN,a,0\n", "line 2, column 1 ('age')"),
+    of_table("NUL bytes", TABLE_HEADER + "1\0,a,0\n", "column 1"),
+    of_table("a column twice", "age,age,ward,label\n", "more than one column"),
+    of_table("a column that rules the terminal", "age,ward,a\x1b[2J,label\n", "column 3"),
+    of_table("a billion columns", repeated(lambda: b"," * 64 * MIB, 16), "characters"),
+    of_table("a category without end", TABLE_HEADER + f"1,{'x' * 200_000},0\n", "damaged"),
+    of_table("no schema", TABLE_HEADER, "cannot be read", b"\x80\xff"),
+    of_table("a schema of numbers", TABLE_HEADER, "unknown key", "a = 1\n"),
+    of_table("a schema nested deep", TABLE_HEADER, "cannot be read", "a = " + "[" * 90_000),
+    of_table("a key of many parts", TABLE_HEADER, "no plain TOML", "a" + ".a" * 90_000 + " = 1\n"),
+    of_table(
+        "a range that is none",
+        TABLE_HEADER,
+        "beyond",
+        SCHEMA.replace("high = 9", "high = inf"),
+    ),
+    of_table(
+        "more bins than memory",
+        TABLE_HEADER,
+        "from 2 to",
+        SCHEMA.replace("high = 9", "high = 9, bins = 999999999999"),
+    ),
+    of_table(
+        "a whole number beyond all",
+        TABLE_HEADER,
+        "",
+        SCHEMA.replace("high = 9", f"high = {'9' * 4000}"),
+    ),
+]
+
+
 def pets(path: Path) -> None:
     for name in ("cat", "dog"):
         (path / name).mkdir(parents=True)
@@ -381,4 +434,4 @@ PATHS = [
     labels_from("labels from a folder", lambda path: path.mkdir(), "plain file"),
 ]
 
-CASES: list[Case] = [*NPZ, *IDX, *CSV, *PICTURES, *CONVERTED, *MAT, *CIFAR, *PATHS]
+CASES: list[Case] = [*NPZ, *IDX, *CSV, *TABLES, *PICTURES, *CONVERTED, *MAT, *CIFAR, *PATHS]

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from data.visits import csv_text, schema_text, visits
 from features.enlarged import pictures
 from methods.forging import forge, mutations, pattern, rehash
 from quick_onnx import use_quick_exporter
+from stillroom.data import Schema
 from stillroom.errors import DoesNotVerify
 from stillroom.gate import Budget
 from stillroom.gate.accounting import Price
@@ -85,6 +88,11 @@ RECIPES = {
         training='class_weights = ["1/10", 1, 0.5]\n',
         privacy="evaluation_records_per_person = 2\nevaluation_sigma = 12\ntuning = 'public'\n",
     ),
+    "table": _DATA.format(public="false", data="", training="", privacy="")
+    .replace("digits.npz", "visits.csv")
+    .replace("classes = 3\n", "")
+    .replace("pixels", "table")
+    + Schema.of(tomllib.loads(schema_text())).toml(),
     "rona": 'method = "rona"\npurpose = "benchmark"\n'
     + _DATA.format(public="true", data='public = "2/5"', training="public_share = 0.1", privacy="")
     + _SKETCH
@@ -137,6 +145,7 @@ def made(tmp_path_factory):
             few = y < 3
             owners = np.array([f"p{i // 2}" for i in range(few.sum())])
             named = {"persons": owners} if name == "persons" else {}
+            (folder / "visits.csv").write_text(csv_text(visits(400)))
             np.savez(folder / "digits.npz", x=x[few], y=y[few], **named)
             (folder / "recipe.toml").write_text(RECIPES[name])
             with pytest.MonkeyPatch.context() as patch:
@@ -192,6 +201,13 @@ def test_no_field_can_be_changed_but_the_releasers_word(made, tmp_path, name):
     folder = Path(shutil.copytree(made(name), tmp_path / "bundle"))
     assert verify(folder)["verifies"]
     assert beyond(accepted(folder)) == {}
+
+
+def test_no_field_of_a_table_can_be_changed(made, tmp_path):
+    """The schema stands in the recipe, in both of the model's files and in the certificate."""
+    folder = Path(shutil.copytree(made("table"), tmp_path / "bundle"))
+    assert verify(folder)["verifies"]
+    assert beyond(accepted(folder, lambda path: path[0] == "artefacts")) == {}
 
 
 COMPANY = ("sections", "facts", "unprotected", "headline", "artefacts")

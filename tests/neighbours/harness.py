@@ -36,6 +36,7 @@ from stillroom.release import compression
 
 HELD = (
     "data.npz",
+    "data.csv",
     "model.safetensors",
     "model.onnx",
     "home",

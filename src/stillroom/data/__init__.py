@@ -14,9 +14,11 @@ from stillroom.data.picture_form import PictureForm
 from stillroom.data.pictures import read_images
 from stillroom.data.public import PublicPictures
 from stillroom.data.readers import digits, read_csv, read_idx, read_npz
+from stillroom.data.schema import Schema
 from stillroom.data.split import Split, shards
 from stillroom.data.store import load
 from stillroom.data.svhn import read_svhn
+from stillroom.data.tables import read_table
 
 __all__ = [
     "About",
@@ -24,6 +26,7 @@ __all__ = [
     "Parts",
     "PictureForm",
     "PublicPictures",
+    "Schema",
     "Split",
     "digits",
     "load",
@@ -34,5 +37,6 @@ __all__ = [
     "read_images",
     "read_npz",
     "read_svhn",
+    "read_table",
     "shards",
 ]

@@ -14,6 +14,7 @@ from stillroom.data.folders import WHOLE
 from stillroom.data.persons import Persons
 from stillroom.data.picture_form import PictureForm
 from stillroom.data.readers import Classes
+from stillroom.data.schema import Schema
 from stillroom.data.split import Share, Split
 from stillroom.data.store import MODEL as MODEL
 from stillroom.data.store import home, imported, load_parts
@@ -27,6 +28,8 @@ def load_split(
     classes: Classes = None,
     labels: str | None = None,
     columns: Mapping[str, str | None] | None = None,
+    schema: Schema | None = None,
+    test_file: str | None = None,
     person_pattern: str | None = None,
     persons: str | None = None,
     form: PictureForm | None = None,
@@ -44,6 +47,8 @@ def load_split(
         classes: names of the classes, or how many there are; see `load`.
         labels: the file of labels that belongs to an IDX file, beside the recipe.
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
+        schema: for a CSV file, all of its columns.
+        test_file: the official test part, where it is a file of its own, beside the recipe.
         person_pattern: for a folder of pictures, how the name of a file tells its person.
         persons: a list of persons, a CSV file beside the recipe; see `Persons`.
         form: what the pictures of a folder are brought to while they are read.
@@ -59,14 +64,22 @@ def load_split(
     >>> load_split("digits", Path(), key="an example", public="2/5", test="1/10").sensitive
     Dataset('digits', shape=(8, 8), classes=10)
     """
-    parts = load_parts(
-        _found(source, folder),
-        tuple(classes) if isinstance(classes, list) else classes,
-        labels=folder / labels if labels else None,
-        columns={role: column or None for role, column in (columns or {}).items()},
-        persons=persons_of(person_pattern, folder / persons if persons else None),
-        form=form,
+    parts, test_parts = (
+        load_parts(
+            _found(name, folder),
+            tuple(classes) if isinstance(classes, list) else classes,
+            labels=folder / labels if labels else None,
+            columns={role: column or None for role, column in (columns or {}).items()},
+            schema=schema,
+            persons=persons_of(person_pattern, folder / persons if persons else None),
+            form=form,
+        )
+        if name is not None
+        else {}
+        for name in (source, test_file)
     )
+    if test_file is not None:
+        parts = _two_files(parts, test_parts)
     if sensitive_classes and any(part.persons for part in parts.values()):
         raise BadInput(
             "records of named persons cannot be kept from the public part by their class",
@@ -89,6 +102,27 @@ def load_split(
     if not sensitive_classes:
         return Split.by_fraction(whole, key, public, test)
     return Split.by_class(whole, key, sensitive_classes, public, test)
+
+
+def _two_files(parts: Mapping[str, Dataset], others: Mapping[str, Dataset]) -> dict[str, Dataset]:
+    """The train and the test part, where each is a file."""
+    if {*parts, *others} != {WHOLE}:
+        raise BadInput(
+            "a file that has train and test parts is given together with a file of its own to test "
+            "on",
+            where="data.test_file",
+            why="there would be two test parts",
+            remedy="leave data.test_file out, or name files without parts",
+        )
+    train, test = parts[WHOLE], others[WHOLE]
+    if train.columns != test.columns:
+        raise BadInput(
+            "the columns of the two files differ, or stand in another order",
+            where="data.source, data.test_file",
+            why="a number would be taken for one of another column",
+            remedy="bring them to one order, or give a schema, which finds columns by name",
+        )
+    return {"train": train, "test": test}
 
 
 def persons_of(pattern: str | None, listed: Path | None) -> Persons | None:

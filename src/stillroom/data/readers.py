@@ -251,9 +251,14 @@ def no_number(header: list[str], cells: list[str], features: list[int], where: s
 
 
 def _named(header: list[str], column: int) -> str:
+    return f"column {column_named(header, column)}"
+
+
+def column_named(header: list[str], column: int) -> str:
+    """A column for a message: its number, and its name where that can be shown."""
     name = header[column]
     short = name.isprintable() and 0 < len(name) <= LONGEST_SHOWN
-    return f"column {column + 1}" + (f" ({name!r})" if short else "")
+    return f"{column + 1}" + (f" ({name!r})" if short else "")
 
 
 def short_name(name: str, column: str, where: str) -> str:

@@ -21,7 +21,9 @@ from stillroom.data.folders import WHOLE, of_pictures_only, read_folder
 from stillroom.data.persons import Persons
 from stillroom.data.picture_form import PictureForm
 from stillroom.data.readers import Classes, digits, npz_parts, read_csv, read_idx, read_npz
+from stillroom.data.schema import Schema
 from stillroom.data.svhn import read_svhn
+from stillroom.data.tables import read_table
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput
 
@@ -160,6 +162,7 @@ def load_parts(
     *,
     labels: str | Path | None = None,
     columns: Mapping[str, Any] | None = None,
+    schema: Schema | None = None,
     persons: Persons | None = None,
     form: PictureForm | None = None,
     root: Path | None = None,
@@ -168,6 +171,7 @@ def load_parts(
 
     Args:
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
+        schema: for a CSV file, all of its columns; it names classes and roles as well.
         persons: whose the records are, where the data do not say it.
         form: what the pictures of a folder are brought to; of an imported data set, what they were
             brought to.
@@ -176,9 +180,13 @@ def load_parts(
         BadInput: as in `load`.
     """
     folder, name = root or home(), str(name_or_path)
+    if schema is not None and os.path.exists(name):
+        return _table(Path(name), schema)
     if name in KNOWN or name in imported(folder):
         if form is not None and (name in KNOWN or imported_form(name, folder) != form):
             raise _other_form(name, None if name in KNOWN else imported_form(name, folder))
+        if schema is not None:
+            raise _no_table(name)
         parts = _known(name, folder) if name in KNOWN else _imported(name, folder)
         names = next(iter(parts.values())).classes
         given = None if classes is None else class_names(classes)
@@ -278,6 +286,21 @@ def _other_form(name: str, form: PictureForm | None) -> BadInput:
         where=f"data.size, data.mode: {name}",
         why="what they were before was not kept",
         remedy="say the same in the recipe, or import the folder again (--replace)",
+    )
+
+
+def _table(path: Path, schema: Schema) -> Parts:
+    if os.path.isdir(path) or file_kind(path) != "csv":
+        raise _no_table(str(path))
+    return numbered_together({WHOLE: read_table(path, schema)})
+
+
+def _no_table(where: str) -> BadInput:
+    return BadInput(
+        "a schema is for a CSV file",
+        where=where,
+        why="it says what the columns of a table mean, and here are none",
+        remedy="name the CSV file itself, or leave the schema out",
     )
 
 

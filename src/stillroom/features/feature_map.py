@@ -24,6 +24,7 @@ from stillroom.features.projection import (
     fit_projection,
     plain_rows,
 )
+from stillroom.features.table import TableFeatures
 
 if TYPE_CHECKING:
     from torch import nn
@@ -51,6 +52,7 @@ class FeatureMap:
         engine: where features are computed.
         auxiliary: with the name "auxiliary": a network trained on public records.
         fitted_on: how many pictures the directions will be fitted on.
+        table: with the name "table": the features of a table.
         cache: a folder for slow features; they are as sensitive as their records.
 
     Raises:
@@ -72,15 +74,19 @@ class FeatureMap:
         engine: Engine = CORES,
         auxiliary: nn.Module | None = None,
         fitted_on: int = 0,
+        table: TableFeatures | None = None,
         cache: Path | None = None,
     ) -> None:
+        self.table = table
+        """Those of a table; None of pictures."""
+        self._function = table or FEATURES.get(name)
         self.name, self._components, self._engine = name, components, engine
         self._cache = cache if size is not None or auxiliary is not None else None
         self._projection: Projection | None = None
         self._looked_at: list[tuple[npt.NDArray[Any], Grid]] = []
         self._extractor = None
-        if name in FEATURES:
-            self.width = int(FEATURES[name](np.zeros((1, *shape), np.float32)).shape[1])
+        if self._function is not None:
+            self.width = int(self._function(np.zeros((1, *shape), np.float32)).shape[1])
             return
         from stillroom.features.extraction import Extractor  # torch is heavy, and pixels need none
 
@@ -124,10 +130,10 @@ class FeatureMap:
         Raises:
             NumericalDoubt: a record's features differ when they are computed again.
         """
-        if self._extractor is not None:
+        fixed = self._function
+        if fixed is None:
             self._looked_at.append((x, self._grid(x, on_done)))
             return
-        fixed = FEATURES[self.name]
         rows, some = fixed(x), range(0, len(x), max(1, len(x) // CHECKED))
         if not all(np.array_equal(fixed(x[i : i + 1])[0], rows[i], equal_nan=True) for i in some):
             raise NumericalDoubt(
@@ -139,8 +145,8 @@ class FeatureMap:
 
     def rows(self, x: npt.NDArray[Any]) -> Rows:
         """Feature rows of records, each from its own record alone; those looked at are at hand."""
-        if self._extractor is None:
-            return FEATURES[self.name](x)
+        if self._function is not None:
+            return self._function(x)
         grids = (grid for seen, grid in self._looked_at if seen is x)
         grid = next(grids, None)
         grid = self._grid(x) if grid is None else grid

@@ -18,7 +18,10 @@ from stillroom.errors import BadInput
 
 Rows = npt.NDArray[np.float32]
 
-_BIAS = 0.1
+BIAS = 0.1
+"""The constant beside the features, in a row of norm 1."""
+NEARLY_ONE = np.float32(1 - 1e-6)
+"""Rounding must not make a row longer than 1."""
 _ORIENTATIONS = 8
 _CELLS = 4
 _SHORT = 1.0
@@ -100,9 +103,9 @@ def _norms(rows: Rows) -> npt.NDArray[np.float64]:
 def _unit_rows(rows: Rows, least: npt.NDArray[np.float64] | float = 0.0) -> Rows:
     """Rows of norm at most one, a constant beside them; what is shorter than `least` is blank."""
     longest = np.maximum(np.maximum(_norms(rows), least), 1e-12)
-    scaled = rows * (np.sqrt(1 - _BIAS**2) / longest)
-    constant = np.full((len(rows), 1), _BIAS)
-    return np.concatenate([scaled, constant], axis=1).astype(np.float32) * np.float32(1 - 1e-6)
+    scaled = rows * (np.sqrt(1 - BIAS**2) / longest)
+    constant = np.full((len(rows), 1), BIAS)
+    return np.concatenate([scaled, constant], axis=1).astype(np.float32) * NEARLY_ONE
 
 
 FEATURES: Mapping[str, Callable[[npt.NDArray[Any]], Rows]] = {"pixels": pixels, "edges": edges}

@@ -11,6 +11,7 @@ from typing import Any
 from stillroom.errors import BadInput
 from stillroom.methods.base import Method
 from stillroom.recipe import Recipe, reading
+from stillroom.recipe.schema_file import with_schema
 from stillroom.recipe.section import shown_key
 
 GROUP = "stillroom.methods"
@@ -84,12 +85,12 @@ def parse(text: str, where: str = "recipe") -> Recipe:
 
 
 def read(path: Path) -> tuple[Recipe, str]:
-    """The recipe in a file, and its text.
+    """The recipe in a file, and its text; a schema in a file beside it stands in the text.
 
     Raises:
         BadInput: the file cannot be read, or something in it does not fit; all faults are named.
     """
-    text = reading.read_text(path)
+    text = with_schema(reading.read_text(path), path)
     return parse(text, str(path)), text
 
 

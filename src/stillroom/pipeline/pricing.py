@@ -17,7 +17,7 @@ from stillroom.methods.registry import method_named
 from stillroom.recipe import Recipe
 from stillroom.sources import Facts, Request
 
-NOMINAL_SHAPE = (64, 64)
+NOMINAL_SHAPE: tuple[int, ...] = (64, 64)
 NOMINAL_CLASSES = 10
 EVALUATION = "evaluation"
 Wish = tuple[Mechanism, int]
@@ -57,9 +57,12 @@ def nominal_facts(recipe: Recipe) -> Facts:
     data = recipe.data
     if data.shape is not None:  # there are no records, and the recipe says what a model takes
         return Facts(tuple(data.shape), class_names(data.classes))
+    shape, classes = NOMINAL_SHAPE, class_names(NOMINAL_CLASSES)
+    if data.table is not None:
+        shape, classes = (len(data.table.columns),), data.table.classes
     share = recipe.data.public_share
     public = round(recipe.data.declared_size * share / (1 - share))
-    return Facts(NOMINAL_SHAPE, class_names(NOMINAL_CLASSES), public)
+    return Facts(shape, classes, public)
 
 
 def requests_of(recipe: Recipe, plan: Plan, facts: Facts) -> list[Request]:

@@ -150,6 +150,7 @@ def publish(
         unproven=unproven_by(recipe),
         columns=finished.columns,
         pictures=None if recipe.data.form is None else recipe.data.form.to_json(),
+        schema=recipe.data.table,
     )
     return write_bundle(told, folder, key, verify)
 
@@ -168,6 +169,8 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         classes=data.classes,
         labels=data.labels,
         columns={"id": data.id_column, "person": data.person_column},
+        schema=data.table,
+        test_file=data.test_file,
         person_pattern=data.person_pattern,
         persons=data.persons,
         form=data.form,

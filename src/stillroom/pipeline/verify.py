@@ -160,10 +160,16 @@ def _artefacts(
     """What is to be released, with what the recipe decides of it; no more and no less."""
     by_name = {artefact["name"]: artefact for artefact in stated}
     model = {**by_name.get("model", {}), "name": "model", "kind": "classifier"}
-    model["about"] = terms.about
-    model.pop("pictures", None)
-    if recipe.data.form is not None:
-        model["pictures"] = recipe.data.form.to_json()
+    model["about"], form, schema = terms.about, recipe.data.form, recipe.data.table
+    # Columns and classes are compared with the schema where the files are read.
+    told = {
+        "pictures": None if form is None else form.to_json(),
+        "schema": None if schema is None else schema.document,
+    }
+    for name, document in told.items():
+        model.pop(name, None)
+        if document is not None:
+            model[name] = document
     found = [model]
     if terms.generator is not None:
         same = {name: model.get(name) for name in ("shape", "classes")}

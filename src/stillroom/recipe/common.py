@@ -7,14 +7,21 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ModelWrapValidatorHandler, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    model_validator,
+)
 
 from stillroom.data.loading import MODEL
 from stillroom.data.persons import groups_of
 from stillroom.data.picture_form import LARGEST_SIDE as LARGEST_PICTURE
 from stillroom.data.picture_form import Mode, PictureForm
+from stillroom.data.schema import Schema
 from stillroom.errors import BadInput
-from stillroom.features import FEATURES
+from stillroom.features import FEATURES, FIXED, TABLE
 from stillroom.recipe.section import LARGEST_RATE, MOST_NUMBERS, Exact, Section
 from stillroom.vocabulary import SMALLEST_DELTA, Pair, Unit
 
@@ -26,6 +33,21 @@ OF_A_MODEL = {"unit": "entity", "declared_size": 1, "test_is_public": True}
 """What follows where there are no records: one model is protected, and nobody is tested on."""
 LARGEST_SIDE, LARGEST_SHAPE = 1 << 16, 1 << 24
 Side = Annotated[int, Field(ge=1, le=LARGEST_PICTURE)]
+
+
+def _schema(told: Any) -> Any:
+    if isinstance(told, str):
+        raise ValueError("a schema in a file of its own belongs to a recipe in a file beside it")
+    try:
+        return told if isinstance(told, Schema) else Schema.of(told)
+    except BadInput as error:
+        raise ValueError(f"{error.what}. {error.remedy}") from None
+
+
+Pairs = tuple[tuple[str, str], ...]
+InRecipe = Annotated[
+    Schema, BeforeValidator(_schema), PlainSerializer(lambda schema: schema.document)
+]
 
 
 class DataSection(Section):
@@ -65,6 +87,15 @@ class DataSection(Section):
         None, description="for a folder of pictures: what each one is converted to while it is read"
     )
     id_column: str | None = Field(None, description="for a CSV file: the column of record ids")
+    table: InRecipe | None = Field(
+        None,
+        alias="schema",
+        description="for a CSV file: its columns, their ranges and lists, as tables "
+        "[data.schema...] or as the name of a file beside the recipe",
+    )
+    test_file: str | None = Field(
+        None, description="the official test part, where it is a file of its own"
+    )
     split: Literal["fraction", "as-given"] = Field(
         "fraction", description="by keyed hash of the ids, or the official train and test parts"
     )
@@ -118,7 +149,8 @@ class DataSection(Section):
         alone, given = self.source == MODEL, self.model_fields_set
         told = {name: getattr(self, name) for name in OF_A_MODEL}
         of_persons = ("person_column", "person_pattern", "persons")
-        of_records = ("labels", "size", "mode", "id_column", "split", "key", "test", *of_persons)
+        of_data = ("labels", "size", "mode", "id_column", "test_file", "split", "key", "test")
+        of_records = (*of_data, *of_persons)
         left_over = [name for name in of_records if name in given]
         return {
             "data.unit: where there is only a model, the unit is the entity, the model as a whole; "
@@ -140,6 +172,7 @@ class DataSection(Section):
             f"data.{', data.'.join(of_persons)}: say in one way only whose a record is": (
                 sum(getattr(self, name) is not None for name in of_persons) > 1
             ),
+            **self._misfits_of_tables(),
             'data.shape, data.test_source: only for source = "model"': not alone
             and (self.shape is not None or self.test_source is not None),
         }
@@ -169,6 +202,24 @@ class DataSection(Section):
     def form(self) -> PictureForm | None:
         """What pictures are brought to while they are read, in training and in `predict`."""
         return PictureForm.of(self.size, self.mode)
+
+    def _misfits_of_tables(self) -> dict[str, bool]:
+        by_schema = ("classes", "labels", "id_column", "person_column", "person_pattern", "persons")
+        twice = [name for name in by_schema if name in self.model_fields_set]
+        return {
+            "data.schema: there are no records": self.source == MODEL and self.table is not None,
+            f"data.{', data.'.join(twice)}: the schema names classes, ids and persons": (
+                self.table is not None and bool(twice)
+            ),
+            "data.test_file: is data.source; records that were trained on test nothing": (
+                self.test_file == self.source
+            ),
+            'data.test_file: belongs to split = "as-given"': self.test_file is not None
+            and self.split != "as-given",
+            "data.test_file, data.labels, data.persons: with two files, each names its own labels "
+            "and persons": self.test_file is not None
+            and (self.labels is not None or self.persons is not None),
+        }
 
     @property
     def public_share(self) -> Fraction:
@@ -221,7 +272,12 @@ class FeaturesSection(Section):
     name: str = Field(
         "edges",
         description=f"one of: {', '.join(FEATURES)}, scattering; auxiliary, where there are public "
-        "records; or a public backbone as package.module:callable",
+        "records; a public backbone as package.module:callable; or table, for data with a schema",
+    )
+    pairs: Literal["all"] | Pairs | None = Field(
+        None,
+        description="for a table: columns whose products are features too, such as "
+        "[['age', 'ward']]; all: of all categories and columns with bins",
     )
     full_scale: float = Field(
         255.0, gt=0, le=LARGEST_RATE, description="the largest value a pixel can have"
@@ -244,9 +300,10 @@ class FeaturesSection(Section):
         by_network = self.name in ("scattering", "auxiliary") or ":" in self.name
         return {
             f"features.name: there are no features {self.name!r}; use one of: "
-            f"{', '.join(FEATURES)}, scattering, auxiliary, or package.module:callable": not (
-                self.name in FEATURES or by_network
+            f"{', '.join(FIXED)}, scattering, auxiliary, or package.module:callable": not (
+                self.name in FIXED or by_network
             ),
+            f"features.pairs: only for features {TABLE}": self.name != TABLE and bool(self.pairs),
             "features.size belongs to a backbone, and a backbone to a features.size": (
                 self.size is None
             )
@@ -254,7 +311,7 @@ class FeaturesSection(Section):
             "features.components and features.fitted_on belong together": (self.components is None)
             != (self.fitted_on is None),
             f"features.components: `{self.name}` is used as it is": self.components is not None
-            and self.name in FEATURES,
+            and self.name in FIXED,
         }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from stillroom.documents import file_content
+from stillroom.documents import file_content, has_long_keys
 from stillroom.errors import BadInput
 from stillroom.recipe.base import Recipe
 from stillroom.recipe.section import shown_key
@@ -46,7 +45,7 @@ def parse(text: str, kind_of: KindOf, where: str = "recipe") -> Recipe:
     Raises:
         BadInput: something in it does not fit; all faults are named.
     """
-    _refuse_long_keys(text, where)
+    refuse_long_keys(text, where)
     try:
         document = tomllib.loads(text)
         _refuse_unprintable(document, where)
@@ -82,12 +81,13 @@ def _unfit(faults: list[str], where: str) -> BadInput:
     )
 
 
-def _refuse_long_keys(text: str, where: str) -> None:
-    """A key of many parts takes a reader of TOML the square of their number."""
-    quoted = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'")
-    several_lines = '"""' in text or "'''" in text
-    dotted = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){9}")
-    if several_lines or dotted.search(quoted.sub("q", text)):
+def refuse_long_keys(text: str, where: str) -> None:
+    """Refuse what takes a reader of TOML too long, before anything is read.
+
+    Raises:
+        BadInput: there is a key of many parts, or a text in three quotes.
+    """
+    if has_long_keys(text):
         raise BadInput(
             "the recipe has a key of ten or more parts, or a text in three quotes",
             where=where,
@@ -116,7 +116,10 @@ def _fault(kind: type[Recipe], fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         if place in kind.renamed:
             return f"{place}: is now called {kind.renamed[place]!r}"
-        known = list(_section(kind, fault["loc"][:-1]).model_fields)
+        known = [
+            field.alias or name
+            for name, field in _section(kind, fault["loc"][:-1]).model_fields.items()
+        ]
         near = difflib.get_close_matches(shown_key(fault["loc"][-1]), known, n=1, cutoff=0.0)
         return f"{place}: unknown key; the nearest known one is {near[0]!r}"
     if fault["type"] == "missing":
@@ -141,7 +144,8 @@ def explain(recipe: Recipe) -> list[tuple[str, str, str, str]]:
             for inner, inner_field in type(value).model_fields.items():
                 given = "given" if inner in value.model_fields_set else "default"
                 about = inner_field.description or ""
-                lines.append((f"{name}.{inner}", _shown(getattr(value, inner)), given, about))
+                key = inner_field.alias or inner
+                lines.append((f"{name}.{key}", _shown(getattr(value, inner)), given, about))
         else:
             given = "given" if name in recipe.model_fields_set else "default"
             lines.append((name, _shown(value), given, field.description or ""))

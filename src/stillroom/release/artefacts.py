@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from stillroom.data.picture_form import PictureForm
+from stillroom.data.schema import Schema
+from stillroom.documents import json_object
+from stillroom.errors import BadInput
+from stillroom.gate.ledger.chain import canonical
 from stillroom.release.compact_parts import COMPACT, coded_parts
 from stillroom.release.files import ARTEFACT, sha256
 from stillroom.release.generator import NETWORK, SKETCH, check_sketch, states_of
+from stillroom.release.onnx_metadata import metadata_of
 from stillroom.release.tensor_file import Tensor, arrays_in, header
 
 KINDS = ("classifier", "generator", "parameters")
 """What can be released."""
+SCHEMA = "schema"
+"""Under which both of a classifier's files have the schema of its table."""
 WEIGHTS, GRAPH = ".safetensors", ".onnx"
 """How the names of its files end."""
 
@@ -72,21 +79,30 @@ def _artefact(name: str, contents: Mapping[str, bytes]) -> dict[str, Any]:
         "files": {
             file: {"sha256": sha256(contents[file]), "size": len(contents[file])} for file in files
         },
-        **(_classifier(said) if said["kind"] == "classifier" else {}),
+        **(_classifier(said, contents[f"{name}{GRAPH}"]) if said["kind"] == "classifier" else {}),
         **(_generator(said, content) if said["kind"] == "generator" else {}),
         **(_compact(said, tensors, contents) if compact else {}),
     }
 
 
-def _classifier(said: Mapping[str, Any]) -> dict[str, Any]:
+def _classifier(said: Mapping[str, Any], graph: bytes) -> dict[str, Any]:
     shape, classes = shape_and_classes(said)
-    columns = columns_of(said)
+    columns, schema = columns_of(said), schema_of(said)
+    if schema is not None and canonical(schema.document) != canonical(_schema_in(graph)):
+        raise ValueError("the ONNX file has another schema than the weights")
     return {
         "shape": list(shape),
         "classes": list(classes),
         **({} if columns is None else {"columns": list(columns)}),
         **({} if form_of(said) is None else {"pictures": said["pictures"]}),
+        **({} if schema is None else {"schema": schema.document}),
     }
+
+
+def _schema_in(graph: bytes) -> Any:
+    """The schema that an ONNX file says it is for; None where it says none."""
+    told = metadata_of(graph).get(SCHEMA)
+    return None if told is None else json_object(told)
 
 
 def _generator(said: Mapping[str, Any], content: bytes) -> dict[str, Any]:
@@ -153,3 +169,23 @@ def columns_of(said: Mapping[str, Any]) -> tuple[str, ...] | None:
     if not named or not all(isinstance(name, str) for name in columns):
         raise ValueError("the names of the columns are not one per feature")
     return tuple(columns)
+
+
+def schema_of(said: Mapping[str, Any]) -> Schema | None:
+    """The schema of the table that a model takes rows of, where it takes some.
+
+    Raises:
+        ValueError: it is malformed, or is not that of the model's columns and classes.
+    """
+    told = said.get(SCHEMA)
+    if told is None:
+        return None
+    try:
+        schema = Schema.of(told)
+    except BadInput:
+        raise ValueError("the schema of the table makes no sense") from None
+    if canonical(schema.document) != canonical(told):  # as text: 1 and True are equal
+        raise ValueError("the schema of the table is spelled in another way than it was written")
+    if schema.columns != columns_of(said) or list(schema.classes) != said.get("classes"):
+        raise ValueError("the schema is not that of the model's columns and classes")
+    return schema

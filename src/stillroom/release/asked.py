@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from stillroom.release.asked_pictures import (
     read_pictures,
 )
 from stillroom.release.predict import Described, no_records
+
+if TYPE_CHECKING:
+    from stillroom.data.schema import Schema
 
 Records = npt.NDArray[Any]
 Batch = tuple[list[str], Records]
@@ -84,6 +87,8 @@ def _of_file(path: Path, name: str, model: Described, together: int) -> Iterator
     from stillroom.data.files import file_kind
 
     kind = file_kind(path)
+    if kind == "csv" and model.schema is not None:
+        return _of_table(path, model.schema, together)
     if kind == "csv":
         return _of_csv(path, model, together)
     if kind == "npz":
@@ -131,6 +136,19 @@ def _sliced(
         part = x[start : start + together]
         numbers = map(str, range(first + start, first + start + len(part)))
         yield (list(numbers) if listed is None else listed[start : start + together]), part
+
+
+def _of_table(path: Path, schema: Schema, together: int) -> Iterator[Batch]:
+    """Columns by name, by the rules the model was trained by: clamped, other, missing."""
+    from stillroom.data.files import opened
+    from stillroom.data.tables import table_rows
+
+    number = 0
+    with opened(path) as content:
+        for rows in table_rows(content, schema, str(path), together=together, whole=False):
+            numbers = map(str, range(number, number + len(rows.x)))
+            yield list(rows.texts.get("id", numbers)), rows.x
+            number += len(rows.x)
 
 
 def _of_csv(path: Path, model: Described, together: int) -> Iterator[Batch]:

@@ -16,14 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.features import fixed
+from stillroom.features.table import TableFeatures
+from stillroom.release.table_graph import table_rows
 
 _OPSET = 17
 IR_VERSION = 8
 """Old enough for any ONNX Runtime of the last years."""
-_NEARLY_ONE = np.float32(1 - 1e-6)
 
 
-class _Graph:
+class Graph:
     """Nodes and constants in the order they were asked for."""
 
     def __init__(self) -> None:
@@ -56,6 +57,7 @@ def linear_onnx(
     features: str,
     shape: Sequence[int],
     classes: Sequence[str],
+    table: TableFeatures | None = None,
 ) -> bytes:
     """The ONNX file of a linear layer over fixed features: records in, logits and labels out.
 
@@ -64,14 +66,18 @@ def linear_onnx(
         features: the name of the feature step.
         shape: the shape of one record.
         classes: the names of the classes.
+        table: the features of a table, in place of those of pictures.
     """
     import onnx
     from onnx import TensorProto, helper
 
-    graph = _Graph()
-    rows = {"pixels": _pixels, "edges": _edges}[features](graph, shape)
+    graph = Graph()
+    if table is None:
+        rows = {"pixels": _pixels, "edges": _edges}[features](graph, shape)
+    else:
+        rows = table_rows(graph, table)
     # The features end in a constant column, which is an intercept.
-    intercept = weights[:, -1] * (np.float32(fixed._BIAS) * _NEARLY_ONE)
+    intercept = weights[:, -1] * (np.float32(fixed.BIAS) * fixed.NEARLY_ONE)
     product = graph("MatMul", rows, graph.constant(weights[:, :-1].T))
     graph.nodes.append(
         helper.make_node("Add", [product, graph.constant(intercept)], ["logits"], name="logits")
@@ -92,20 +98,21 @@ def linear_onnx(
         ir_version=IR_VERSION,
         producer_name="stillroom",
     )
-    helper.set_model_props(model, {"classes": json.dumps(list(classes))})
+    schema = {} if table is None else {"schema": json.dumps(table.schema.document)}
+    helper.set_model_props(model, {"classes": json.dumps(list(classes)), **schema})
     onnx.checker.check_model(model, full_check=True)
     content: bytes = model.SerializeToString()
     return content
 
 
-def _pixels(graph: _Graph, shape: Sequence[int]) -> str:
+def _pixels(graph: Graph, shape: Sequence[int]) -> str:
     flat = graph("Flatten", "x", axis=1)
     mean = graph("ReduceMean", flat, axes=[1], keepdims=1)
     blank = graph("Mul", _norm(graph, flat)[1], graph.constant(fixed._BLANK, np.float64))
     return _unit_rows(graph, graph("Sub", flat, mean), blank)
 
 
-def _norm(graph: _Graph, rows: str) -> tuple[str, str]:
+def _norm(graph: Graph, rows: str) -> tuple[str, str]:
     """Rows in double precision, and their norms."""
     from onnx import TensorProto
 
@@ -113,18 +120,20 @@ def _norm(graph: _Graph, rows: str) -> tuple[str, str]:
     return exact, graph("Sqrt", graph.total(graph("Mul", exact, exact), 1))
 
 
-def _unit_rows(graph: _Graph, rows: str, *least: str) -> str:
+def _unit_rows(graph: Graph, rows: str, *least: str) -> str:
     """Rows of a fixed length; the constant column beside them is left to the intercept."""
     from onnx import TensorProto
 
     exact, norm = _norm(graph, rows)
     floor = graph("Max", norm, graph.constant(1e-12, np.float64), *least)
-    length = graph.constant(np.sqrt(1 - fixed._BIAS**2), np.float64)
+    length = graph.constant(np.sqrt(1 - fixed.BIAS**2), np.float64)
     scaled = graph("Mul", exact, graph("Div", length, floor))
-    return graph("Mul", graph("Cast", scaled, to=TensorProto.FLOAT), graph.constant(_NEARLY_ONE))
+    return graph(
+        "Mul", graph("Cast", scaled, to=TensorProto.FLOAT), graph.constant(fixed.NEARLY_ONE)
+    )
 
 
-def _edges(graph: _Graph, shape: Sequence[int]) -> str:
+def _edges(graph: Graph, shape: Sequence[int]) -> str:
     high, wide = shape[:2]
     picture = "x" if len(shape) == 2 else graph("ReduceMean", "x", axes=[3], keepdims=0)
     down = graph("MatMul", graph.constant(_slope(high)), picture)
@@ -145,7 +154,7 @@ def _edges(graph: _Graph, shape: Sequence[int]) -> str:
     return _unit_rows(graph, graph("Concat", *both, axis=1), short)
 
 
-def _shares(graph: _Graph, down: str, across: str) -> str:
+def _shares(graph: Graph, down: str, across: str) -> str:
     """How much of each pixel's gradient goes to each orientation: N x orientations x H x W."""
     count = float(fixed._ORIENTATIONS)
     # Nothing over nothing is no number; there the strength is zero and any angle will do.

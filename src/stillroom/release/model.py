@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput, NumericalDoubt
-from stillroom.features import FEATURES
+from stillroom.features import FEATURES, FIXED, TableFeatures
 from stillroom.release.graph import check_graph
 from stillroom.release.linear_graph import linear_onnx
 
@@ -56,6 +56,7 @@ class LinearModel:
         weights: one row per class, one column per feature.
         features: the name of the fixed feature step.
         shape: the shape of one record.
+        table: with features `table`, which they are.
 
     Raises:
         BadInput: the features are unknown, or the weights do not belong to them.
@@ -67,16 +68,17 @@ class LinearModel:
     weights: npt.NDArray[np.float32]
     features: str
     shape: tuple[int, ...]
+    table: TableFeatures | None = None
 
     def __post_init__(self) -> None:
-        if self.features not in FEATURES:
+        if self.features not in (FIXED if self.table else FEATURES):
             raise BadInput(
                 f"unknown features {self.features!r}",
                 where="model",
                 why="the released model begins with its feature step",
                 remedy=f"use one of: {', '.join(FEATURES)}",
             )
-        width = FEATURES[self.features](np.zeros((1, *self.shape), np.float32)).shape[1]
+        width = self._rows(np.zeros((1, *self.shape), np.float32)).shape[1]
         if self.weights.ndim != 2 or self.weights.shape[1] != width:
             raise BadInput(
                 f"the weights are {self.weights.shape}, the features have {width} columns",
@@ -106,12 +108,16 @@ class LinearModel:
 
     def onnx(self, classes: tuple[str, ...]) -> bytes:
         """The ONNX file, feature step included."""
-        return linear_onnx(self.weights.astype(np.float32), self.features, self.shape, classes)
+        weights = self.weights.astype(np.float32)
+        return linear_onnx(weights, self.features, self.shape, classes, self.table)
 
     def logits(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """The scores of records, by numpy."""
-        scores: npt.NDArray[np.float32] = FEATURES[self.features](x) @ self.weights.T
+        scores: npt.NDArray[np.float32] = self._rows(x) @ self.weights.T
         return scores
+
+    def _rows(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        return (self.table or FEATURES[self.features])(x)
 
 
 def checked_onnx(model: ReleasedModel, classes: tuple[str, ...]) -> bytes:
@@ -147,6 +153,8 @@ def check_onnx(content: bytes, model: ReleasedModel) -> None:
     from stillroom.release.predict import run_onnx
 
     x = fixed_records(model.shape, _CHECKED_RECORDS)
+    if isinstance(model, LinearModel) and model.table is not None:
+        x = model.table.examples()
     expected = model.logits(x)
     allowed = TOLERANCE * max(1.0, float(np.abs(expected).max()))
     for some in (slice(None), slice(0, 1)):

@@ -12,9 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.picture_form import PictureForm
+from stillroom.data.schema import Schema
 from stillroom.errors import BadInput
 from stillroom.extras import needed
-from stillroom.release.artefacts import columns_of, form_of, main_file, shape_and_classes
+from stillroom.release.artefacts import (
+    columns_of,
+    form_of,
+    main_file,
+    schema_of,
+    shape_and_classes,
+)
 from stillroom.release.files import CERTIFICATE, ONNX, RECIPE
 from stillroom.release.manifest import does_not, parsed, read_files
 from stillroom.release.sections.base import classifier_in
@@ -86,6 +93,7 @@ class Described:
         file: its ONNX file.
         id_column: the column of record ids that its recipe names.
         form: what pictures are brought to before it sees them.
+        schema: of the table it was trained on, if it was.
     """
 
     shape: tuple[int, ...]
@@ -94,6 +102,7 @@ class Described:
     file: str = ONNX
     id_column: str | None = None
     form: PictureForm | None = None
+    schema: Schema | None = None
 
 
 def model_of(folder: Path) -> tuple[Described, bytes]:
@@ -111,8 +120,8 @@ def model_of(folder: Path) -> tuple[Described, bytes]:
         said = certificate.get("model") or classifier_in(certificate["artefacts"])
         file = main_file({"name": "model", "kind": "classifier", **said})
         ids = _id_column(contents[RECIPE])
-        described = (*shape_and_classes(said), columns_of(said), file, ids, form_of(said))
-        return Described(*described), contents[file]
+        about = (*shape_and_classes(said), columns_of(said), file, ids)
+        return Described(*about, form_of(said), schema_of(said)), contents[file]
     except (LookupError, TypeError, ValueError) as error:
         raise does_not(place, f"certificate.json does not describe its model: {error}") from None
 

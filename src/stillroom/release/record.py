@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.data.schema import Schema
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate import Ledger
 from stillroom.release.artefacts import KINDS, metadata
@@ -45,7 +46,8 @@ class Artefact:
         parameters: how many trained numbers it has.
         tensors: everything it has learned, by name.
         onnx: makes its ONNX file, where it is run.
-        states: what else its kind states; for a classifier shape, classes, columns and pictures.
+        states: what else its kind states; for a classifier shape, classes, columns, pictures and
+            schema.
 
     Raises:
         BadInput: the parts do not fit together.
@@ -102,6 +104,7 @@ def classifier(
     model: ReleasedModel,
     classes: tuple[str, ...],
     columns: tuple[str, ...] | None = None,
+    schema: Schema | None = None,
     name: str = "model",
     pictures: Mapping[str, Any] | None = None,
 ) -> Artefact:
@@ -112,6 +115,7 @@ def classifier(
             alike.
         classes: the names of the classes.
         columns: the names of a record's features, where the records have some; public.
+        schema: of the table that the records come from, if they do; public.
         name: of its files.
         pictures: what pictures of any size and mode are brought to before it sees them, as
             `PictureForm.to_json` says it.
@@ -131,7 +135,13 @@ def classifier(
         model.parameters,
         model.tensors(),
         lambda: checked_onnx(model, classes),
-        {"shape": model.shape, "classes": classes, "columns": columns, "pictures": pictures},
+        {
+            "shape": model.shape,
+            "classes": classes,
+            "columns": columns,
+            "pictures": pictures,
+            "schema": None if schema is None else schema.document,
+        },
     )
 
 
@@ -273,14 +283,15 @@ def classifier_record(
     samples: npt.NDArray[Any] | None = None,
     columns: tuple[str, ...] | None = None,
     pictures: Mapping[str, Any] | None = None,
+    schema: Schema | None = None,
     generator: ReleasedGenerator | None = None,
     **core: Any,
 ) -> ReleaseRecord:
     """The record of the ordinary case: one classifier and what stands beside it.
 
     Args:
-        model, classes, columns, pictures: as `classifier` takes them; of a `CompressedModel` the
-            compact file is released beside it.
+        model, classes, columns, pictures, schema: as `classifier` takes them; of a
+            `CompressedModel` the compact file is released beside it.
         evaluation: what a test counted, if there was one.
         controls: other models on the same test, each of them paid for where it is protected; a
             private one only for benchmark or audit, with a public test.
@@ -294,7 +305,7 @@ def classifier_record(
     more = () if generator is None else (generator_artefact(generator, classes),)
     compact = (compact_artefact(model),) if isinstance(model, CompressedModel) else ()
     return ReleaseRecord(
-        artefacts=(classifier(model, classes, columns, pictures=pictures), *more, *compact),
+        artefacts=(classifier(model, classes, columns, schema, pictures=pictures), *more, *compact),
         sections={
             "published": claim,
             "evaluation": evaluation,

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stillroom.features import FEATURES
+from stillroom.features import FIXED, TABLE
 from stillroom.gate import Passage
 from stillroom.public.drift import Drift
 from stillroom.recipe import Recipe
@@ -160,7 +160,7 @@ def has_learnt(drift: Drift, passage: Passage) -> bool:
 def linear_about(recipe: Recipe) -> str:
     """What a linear layer over features is called."""
     name = recipe.features.name
-    return f"linear layer over {'fixed ' if name in FEATURES else ''}features `{name}`"
+    return f"linear layer over {'fixed ' if name in FIXED else ''}features `{name}`"
 
 
 def feature_knowledge(recipe: Recipe) -> tuple[str, ...]:
@@ -169,6 +169,8 @@ def feature_knowledge(recipe: Recipe) -> tuple[str, ...]:
     known = f"fixed features `{part.name}`, fitted on nothing"
     if part.size is not None:
         known = f"a public backbone, `{part.name}`, at {part.size} pixels"
+    elif part.name == TABLE:
+        known = "a public schema: ranges and lists that were written down, not measured"
     elif part.name == "auxiliary":
         known = "the auxiliary teacher, a network trained on the public part"
     if part.components is None:

@@ -72,6 +72,7 @@ def features_of(setting: Setting) -> RecipeFeatures:
         engine=setting.engine,
         auxiliary=public.auxiliary[:-1] if part.name == "auxiliary" else None,
         fitted_on=drawn if pictures is None else len(pictures.x),
+        table=recipe.table,
         cache=places.private_work / "features",
     )
     digest = hashlib.sha256(recipe.model_dump_json().encode()).hexdigest()
@@ -142,7 +143,7 @@ class LinearTeacher:
         """A numpy graph for fixed features, else torch layers."""
         name, shape = self._features.name, self._setting.facts.shape
         if self._features.fixed:
-            return LinearModel(weights, name, shape)
+            return LinearModel(weights, name, shape, self._features.table)
         from stillroom.release.torch_model import TorchModel
 
         about = f"linear layer over features `{name}`"

@@ -33,6 +33,10 @@ class DirectRecipe(Recipe):
         None, description="hand over a network that saw samples of the sketch only"
     )
 
+    @property
+    def takes_tables(self) -> bool:
+        return self.training.linear
+
     def misfits(self) -> dict[str, bool]:
         training, features = self.training, self.features
         return {

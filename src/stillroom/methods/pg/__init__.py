@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from stillroom.features import FEATURES
+from stillroom.features import FIXED
 from stillroom.methods.base import Job, Plan, Terms
 from stillroom.methods.pg import terms as words
 from stillroom.methods.pg.claims import claim_of
@@ -42,11 +42,15 @@ class PgRecipe(Recipe):
         return self.published or PublishedSection()
 
     @property
+    def takes_tables(self) -> bool:
+        return self.collection.is_head
+
+    @property
     def known_size(self) -> bool:
         """Whether the number of weights is known without building a model."""
         if not self.collection.is_head:
             return self.collection.model in SIZES or self.collection.parameters is not None
-        return self.features.components is not None or self.features.name in FEATURES
+        return self.features.components is not None or self.features.name in FIXED
 
     def misfits(self) -> dict[str, bool]:
         plain, part = self.source == "plain", self.pg

@@ -88,7 +88,7 @@ class HeadSpace(Space):
     def _released(self, heads: Flat) -> ReleasedModel:
         name, shape = self._features.name, self.setting.facts.shape
         if self._features.fixed:
-            return LinearModel(heads, name, shape)
+            return LinearModel(heads, name, shape, self._features.table)
         return TorchModel(self._features.layers(heads), shape, about_model(self.recipe))
 
     def compressed(self, weights: Flat, kept: Mask, part: PgSection) -> CompressedModel:

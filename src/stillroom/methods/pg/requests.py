@@ -49,6 +49,8 @@ def weights_of(recipe: PgRecipe, facts: Facts) -> int | None:
         return collection.weights(facts.shape, len(facts.classes))
     if features.components is not None:
         return len(facts.classes) * (features.components + 1)
+    if recipe.table is not None:
+        return len(facts.classes) * recipe.table.width
     if features.name in FEATURES:
         blank = np.zeros((1, *facts.shape), dtype=np.float32)
         return len(facts.classes) * int(FEATURES[features.name](blank).shape[1])
