@@ -1,19 +1,20 @@
-"""`stillroom recipe`: what a recipe says, defaults included."""
+"""`stillroom recipe`: what a recipe says, and what a release of it would meet."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stillroom.cli.release import RecipeFile
 
-app = typer.Typer(help="Recipes: explain one.", no_args_is_help=True)
+app = typer.Typer(help="Recipes: explain, check.", no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    """Recipes: explain one."""
+    """Recipes: explain, check."""
 
 
 @app.command("explain")
@@ -35,3 +36,46 @@ def explain(
         )
     else:
         table("", ("key", "value", "from", "what it means"), lines)
+
+
+@app.command("check")
+def check(
+    recipe: RecipeFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Where the bundle will be, to look at that as well."),
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="The private key it will be signed with.")] = None,
+    accept_infinite: Annotated[
+        bool, typer.Option("--accept-infinite", help="As the release will be told.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Open the data and find all that a release would refuse. Pays, draws and keeps nothing.
+
+    What it prints is exact and not private: for your eyes. Exit 0 if a release could start, 2 if
+    not. `stillroom release --dry-run` says what a recipe costs, without opening any data.
+
+    Example: stillroom recipe check scans.toml
+
+    Example: stillroom recipe check scans.toml -o scans-model
+    """
+    from stillroom.cli.checking import show
+    from stillroom.cli.printing import print_json
+    from stillroom.cli.release import progress_shown
+    from stillroom.pipeline.checking import check as check_recipe
+
+    with progress_shown() as progress:
+        report = check_recipe(
+            recipe,
+            output,
+            sign_with=key,
+            accept_infinite=accept_infinite,
+            progress=progress,
+        )
+    if json:
+        print_json(report.to_json())
+    else:
+        show(str(recipe), report)
+    if not report.could_start:
+        raise typer.Exit(2)

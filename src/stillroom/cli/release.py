@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from stillroom.sources import Progress
 
 SIZES_MATTER_FROM = 30.0
 """From such an epsilon on, the error of the sampling tables is not negligible: it is weighed by
@@ -81,29 +86,12 @@ def follow(
     accept_infinite: bool = False,
 ) -> dict[str, object]:
     """Follow a recipe with progress on the terminal; return what to tell."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
     from stillroom.methods.wording import ONLY_A_MODEL
     from stillroom.pipeline.release import release as run_pipeline
     from stillroom.release.parties import blocks_of
-    from stillroom.sources import Progress as Told
     from stillroom.vocabulary import Budget
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        task = progress.add_task("reading", total=None)
-        told = Told(
-            tell=lambda line: progress.update(task, description=line),
-            step=lambda step, steps: progress.update(task, completed=step, total=steps),
-        )
+    with progress_shown() as told:
         certificate = run_pipeline(
             recipe,
             output,
@@ -128,6 +116,30 @@ def follow(
         "lost_steps": sum(block["lost"] for block in blocks_of(certificate)),
         **({"note": ONLY_A_MODEL} if ONLY_A_MODEL in certificate["warnings"] else {}),
     }
+
+
+@contextmanager
+def progress_shown() -> Iterator[Progress]:
+    """Progress on the terminal, which vanishes in the end."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bars
+
+    from stillroom.sources import Progress
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Bars(*columns, TimeRemainingColumn(), console=console, transient=True) as shown:
+        task = shown.add_task("reading", total=None)
+        yield Progress(
+            tell=lambda line: shown.update(task, description=line),
+            step=lambda step, steps: shown.update(task, completed=step, total=steps),
+        )
 
 
 def show_cost(recipe_file: Path, json: bool) -> None:

@@ -192,14 +192,14 @@ def read_csv(
             content.refuse_more(8 * len(numbers), len(labels))
             for role, kept in texts.items():
                 if role in place:
-                    kept.append(short_name(cells[place[role]], _named(header, place[role]), where))
+                    kept.append(short_name(cells[place[role]], named_column(header, place[role]), where))
     x = np.asarray(numbers).reshape(len(labels), len(features))
     finite = np.isfinite(x)
     if not finite.all():
         record, column = divmod(int(np.argmin(finite)), len(features))
         raise BadInput(
             "a feature is not a finite number",
-            where=f"{path}, record {record}, {_named(header, features[column])}",
+            where=f"{path}, record {record}, {named_column(header, features[column])}",
             why="it would spoil every sum it enters, and clipping cannot bound it",
             remedy="remove or repair records with NaN or infinity",
         )
@@ -243,14 +243,15 @@ def no_number(header: list[str], cells: list[str], features: list[int], where: s
     wrong = next(i for i in features if fails(cells[i]))
     return BadInput(
         "a feature is not a number" if cells[wrong].strip() else "a feature is missing",
-        where=f"{where}, {_named(header, wrong)}",
+        where=f"{where}, {named_column(header, wrong)}",
         remedy="turn text columns into numbers, or name them as label, id or person"
         if cells[wrong].strip()
         else "fill the cell in, or leave out the record or the column",
     )
 
 
-def _named(header: list[str], column: int) -> str:
+def named_column(header: list[str], column: int) -> str:
+    """A column's number, and its name where it can be shown."""
     name = header[column]
     short = name.isprintable() and 0 < len(name) <= LONGEST_SHOWN
     return f"column {column + 1}" + (f" ({name!r})" if short else "")

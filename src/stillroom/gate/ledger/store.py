@@ -24,10 +24,18 @@ DATED = ("open", "unit", "budget", "unset", "block")
 class Store:
     """Rows on disk; many processes may share one file."""
 
-    def __init__(self, path: Path, *, read_only: bool = False, journal: str = "WAL") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        traceless: bool = False,
+        journal: str = "WAL",
+    ) -> None:
         self.path = path
         self._journal = journal
         self.read_only = read_only
+        self._traceless = traceless
         self._file = Path(os.path.abspath(path))
         self._pid = -1
         self._connection: sqlite3.Connection | None = None
@@ -84,6 +92,11 @@ class Store:
         return self._connection
 
     def _connect_to_read(self) -> sqlite3.Connection:
+        wal = self._file.with_name(self._file.name + "-wal")
+        newest_rows_in_wal = wal.exists() and wal.stat().st_size > 0
+        if self._traceless and not newest_rows_in_wal:
+            # An ordinary reader leaves files of SQLite's own beside the ledger.
+            return connect(self._file, "mode=ro&immutable=1")
         connection = connect(self._file, "mode=ro")
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
@@ -93,8 +106,7 @@ class Store:
                 raise
             # Not even a reader can open it where the folder cannot be written to, unless it is
             # told that nobody writes. Then it looks at this one file alone.
-            wal = self._file.with_name(self._file.name + "-wal")
-            if wal.exists() and wal.stat().st_size > 0:
+            if newest_rows_in_wal:
                 raise BadInput(
                     "the ledger's newest rows are in its -wal file, which cannot be read here",
                     where=str(wal),
