@@ -45,7 +45,9 @@ def check(
         Path | None,
         typer.Option("-o", "--output", help="Where the bundle will be, to look at that as well."),
     ] = None,
-    key: Annotated[Path | None, typer.Option(help="The private key it will be signed with.")] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The private key it will be signed with.")
+    ] = None,
     accept_infinite: Annotated[
         bool, typer.Option("--accept-infinite", help="As the release will be told.")
     ] = False,

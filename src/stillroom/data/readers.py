@@ -192,7 +192,9 @@ def read_csv(
             content.refuse_more(8 * len(numbers), len(labels))
             for role, kept in texts.items():
                 if role in place:
-                    kept.append(short_name(cells[place[role]], named_column(header, place[role]), where))
+                    kept.append(
+                        short_name(cells[place[role]], named_column(header, place[role]), where)
+                    )
     x = np.asarray(numbers).reshape(len(labels), len(features))
     finite = np.isfinite(x)
     if not finite.all():

@@ -211,4 +211,3 @@ def _wrong(cell: str) -> tuple[str, str] | None:
         "a feature is not a finite number",
         "remove or repair records with NaN or infinity",
     )
-

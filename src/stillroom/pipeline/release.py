@@ -18,6 +18,7 @@ from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import package_of, read
 from stillroom.methods.wording import assumptions_of, stated_by, unproven_by
 from stillroom.pipeline.holders import PARTY, holder_names, holders
+from stillroom.pipeline.packages import refuse_missing_packages
 from stillroom.pipeline.run import Finished, default_places, in_silence, run
 from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.pipeline.verify import verify
@@ -65,6 +66,7 @@ def release(
     if is_taken(output):
         return finished_certificate(output, text, signed=key is not None)
     refuse_infinite(recipe, accept_infinite)
+    refuse_missing_packages(recipe)
     with begin_or_continue(folder, text) as state, in_silence():
         parts = load_parts_of(recipe, files)
         progress.tell(f"looking at {recipe.data.source}")

@@ -72,13 +72,13 @@ def check(
     if recipe is None:
         return report
     report.facts |= {"method": recipe.method, "source": recipe.source, "unit": recipe.data.unit}
-    for look in (
-        lambda: refuse_infinite(recipe, accept_infinite),
-        lambda: refuse_missing_packages(recipe),
-        lambda: sign_with and read_private(sign_with),
-    ):
-        with report.collecting("release"):
-            look()
+    with report.collecting("release"):
+        refuse_infinite(recipe, accept_infinite)
+    with report.collecting("release"):
+        refuse_missing_packages(recipe)
+    if sign_with is not None:
+        with report.collecting("key"):
+            read_private(sign_with)
     run = None
     with report.collecting("output"):
         run = None if output is None else _run_at(report, output, text, sign_with is not None)
@@ -96,7 +96,7 @@ def _run_at(report: Report, output: Path, text: str, signed: bool) -> Run | None
     """The run that would go on there; refusals of an output that cannot be used."""
     if is_taken(output):
         finished_certificate(output, text, signed=signed)
-        report.notes.append(f"{output} is the finished bundle of this recipe; nothing is left to do")
+        report.notes.append(f"{output} is the finished bundle of this recipe already")
     folder = output.absolute().parent
     while not folder.exists():
         folder = folder.parent
@@ -111,7 +111,7 @@ def _run_at(report: Report, output: Path, text: str, signed: bool) -> Run | None
 
 
 def _parts(report: Report, recipe: Recipe, files: Path) -> Parts | None:
-    """The records, told about and sealed; where they cannot be read, all that is wrong with them."""
+    """The records, told about and sealed; where they cannot be read, all their faults."""
     if recipe.data.source == MODEL:
         with report.collecting("plain.file"):
             return parts_of_model(recipe, files)

@@ -56,8 +56,8 @@ def _tell_classes(report: Report, split: Split) -> None:
     few = [f"{name} ({count})" for name, count in counted.items() if 0 < count < FEW]
     if absent:
         report.notes.append(
-            f"no sensitive record is of class {', '.join(absent)}: allowed, and never learnt; check "
-            "data.classes if it should be there"
+            f"no sensitive record is of class {', '.join(absent)}: it is never learnt; "
+            "check data.classes if it should be there"
         )
     if few:
         report.notes.append(
@@ -87,8 +87,8 @@ def _tell_size(report: Report, recipe: Recipe, sensitive: Dataset) -> None:
         times = max(declared / real, real / declared)
         report.notes.append(
             f"data.declared_size is {declared:,}, and there are {real:,} sensitive {kind}: steps "
-            f"will be {times:.1f} times {longer} than the recipe looks; it costs no privacy. Write a "
-            "round figure near it, never the count itself"
+            f"will be {times:.1f} times {longer} than the recipe looks; it costs no privacy. Write "
+            "a round figure near it, never the count itself"
         )
 
 
@@ -132,8 +132,9 @@ def _tell_test(report: Report, recipe: Recipe, test: Dataset) -> None:
         report.notes.append(
             f"{tested:,} records are tested, and with noise {float(privacy.evaluation_sigma):g} on "
             f"each of {len(test.classes) ** 2:,} counts an accuracy is told from {needed:,.0f} on: "
-            "it will most likely not be told. Test a larger share (data.test), lower "
-            "privacy.evaluation_sigma, which costs epsilon, or declare the test part public if it is"
+            "it will most likely not be told. Test a larger share (data.test); or lower "
+            "privacy.evaluation_sigma, which costs epsilon; or declare the test part public, if it "
+            "is"
         )
 
 
