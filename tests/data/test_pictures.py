@@ -130,11 +130,12 @@ STRANGERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "grey": (lambda path: keep(picture(0, (2, 3)), path), "another size or mode"),
     "transparent": (lambda path: keep(picture(0, (2, 3, 4)), path), "another size or mode"),
     "palette": (palette, "no readable picture"),
-    "two frames": (two_frames, "no readable picture"),
+    "two frames": (two_frames, "several pictures"),
+    "a GIF": (lambda path: Image.fromarray(picture(0)).save(path, "GIF"), "a GIF is not read"),
     "text": (lambda path: path.write_text(SECRET), "no readable picture"),
     "empty": (lambda path: path.touch(), "no readable picture"),
     "a program": (no_pixels, "no readable picture"),
-    "too large": (lambda path: path.write_bytes(bomb()), "no readable picture"),
+    "too large": (lambda path: path.write_bytes(bomb()), "more than 89,478,485 pixels"),
     "a folder": (lambda path: path.mkdir(), "not a plain file"),
 }
 

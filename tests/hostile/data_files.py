@@ -244,11 +244,11 @@ PICTURES = [
     of_pets("PostScript", "no readable picture", holding("%!PS-Adobe-3.0 EPSF-3.0\nshowpage\n")),
     of_pets(
         "two frames",
-        "no readable picture",
+        "several pictures",
         holding(encoded("TIFF", save_all=True, append_images=FRAMES)),
     ),
     of_pets("another size", "another size", holding(png(3, 3, 2, bytes(30)))),
-    of_pets("900 million pixels", "no readable picture", holding(png(30_000, 30_000))),
+    of_pets("900 million pixels", "pixels", holding(png(30_000, 30_000))),
     of_pets("150 million bytes", "MiB once", holding(png(7_000, 7_000, 2))),
     of_pets("no pixel", "no readable picture", holding(png(0, 0))),
 ]

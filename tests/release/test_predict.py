@@ -122,6 +122,24 @@ def test_a_table_needs_its_columns_and_no_label(table, tmp_path, capsys):
     assert "line 4" in answers(capsys, table, tmp_path / "x.csv", code=2)
 
 
+@pytest.mark.parametrize("style", ["--csv", "--json"])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("1,2", "as many cells"), ("1,x" + ",1" * (FEATURES - 2), "not a number"), ("n", "finite")],
+)
+def test_a_broken_line_takes_no_answer_back(table, tmp_path, capsys, style, line, words):
+    rows = np.random.default_rng(1).integers(0, 17, (500, FEATURES))
+    lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in rows)]
+    lines[401] = line if line != "n" else ",".join(["nan"] * FEATURES)
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    assert run(["predict", str(table), str(tmp_path / "x.csv"), style]) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert "line 402" in said.err
+    found = json.loads(said.out)["names"] if style == "--json" else said.out.splitlines()[1:]
+    assert len(found) == 400
+
+
 def test_what_does_not_fit_is_named(of_pictures, tmp_path, capsys):
     save(tmp_path / "scans" / "small.png", np.zeros((4, 4), dtype=np.uint8))
     said = answers(capsys, of_pictures, tmp_path / "scans", code=2)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stillroom.cli.printing import print_json, table
+
+if TYPE_CHECKING:
+    from stillroom.data.picture_form import PictureForm
 
 app = typer.Typer(help="Data sets: list them, show one, import one.", no_args_is_help=True)
 
@@ -59,6 +62,19 @@ PersonList = Annotated[
 ]
 
 
+SizeText = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        help="For a folder of pictures: resize each to this side, or height x width (48x64).",
+    ),
+]
+ModeText = Annotated[
+    str | None,
+    typer.Option("--mode", help="For a folder of pictures: convert each to grey or colour."),
+]
+
+
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List the data sets at hand and those that can be brought in.
@@ -92,6 +108,8 @@ def show(
     person_column: PersonColumn = None,
     person_pattern: PersonPattern = None,
     persons: PersonList = None,
+    size: SizeText = None,
+    mode: ModeText = None,
     as_json: Json = False,
 ) -> None:
     """Show the shape, classes and size of a data set.
@@ -105,9 +123,13 @@ def show(
     from stillroom.data.store import load_parts
 
     columns = {"label": label_column, "id": id_column, "person": person_column}
-    owners = persons_of(person_pattern, persons)
     parts = load_parts(
-        name_or_file, _classes(classes), labels=labels, columns=columns, persons=owners
+        name_or_file,
+        _classes(classes),
+        labels=labels,
+        columns=columns,
+        persons=persons_of(person_pattern, persons),
+        form=_form(size, mode),
     )
     first = next(iter(parts.values()))
     counts = {
@@ -150,6 +172,8 @@ def import_(
     person_column: PersonColumn = None,
     person_pattern: PersonPattern = None,
     persons: PersonList = None,
+    size: SizeText = None,
+    mode: ModeText = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an imported data set of that name.")
     ] = False,
@@ -160,6 +184,8 @@ def import_(
     Example: stillroom data import mnist
 
     Example: stillroom data import scans/ --name scans --person-pattern '^(person[0-9]+)_'
+
+    Example: stillroom data import scans/ --name scans --size 64 --mode grey
 
     Example: stillroom data import visits.csv --name visits --classes well,ill --id-column visit
     """
@@ -187,13 +213,20 @@ def import_(
             f"or use a known name: {', '.join(KNOWN)}",
         )
     columns = {"label": label_column, "id": id_column, "person": person_column}
-    owners = persons_of(person_pattern, persons)
+    owners, form = persons_of(person_pattern, persons), _form(size, mode)
     with progress.status(f"Reading {name_or_file}"):
         read = load_parts(
-            name_or_file, _classes(classes), labels=labels, columns=columns, persons=owners
+            name_or_file,
+            _classes(classes),
+            labels=labels,
+            columns=columns,
+            persons=owners,
+            form=form,
         )
-        save(read, name, root, replace=replace)
+        save(read, name, root, replace=replace, form=form)
     _told(name, read, next(iter(read.values())).classes, root, as_json)
+    if form is not None and not as_json:
+        typer.echo(f"In a recipe, under [data]: {form.words}")
 
 
 def _classes(text: str | None) -> int | tuple[str, ...] | None:
@@ -203,6 +236,21 @@ def _classes(text: str | None) -> int | tuple[str, ...] | None:
         # Nine digits are far too many classes already, and any more may be too long to be read.
         return int(text.strip()[:9])
     return tuple(name.strip() for name in text.split(","))
+
+
+def _form(size: str | None, mode: str | None) -> PictureForm | None:
+    from stillroom.data.picture_form import PictureForm
+    from stillroom.errors import BadInput
+
+    sides = None if size is None else size.lower().split("x")
+    if sides is not None and not all(s.isascii() and s.isdigit() and len(s) < 6 for s in sides):
+        raise BadInput(
+            "the size is no number, and no two numbers",
+            where="--size",
+            remedy="give one side, such as 64, or height x width, such as 48x64",
+        )
+    numbers = None if sides is None else [int(side) for side in sides]
+    return PictureForm.of(numbers * 2 if numbers and len(numbers) == 1 else numbers, mode)
 
 
 def _told(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stillroom.cli.answers import Printed
+from stillroom.cli.printing import printable
+
 if TYPE_CHECKING:
+    from stillroom.release.asked_pictures import LeftOut
     from stillroom.release.predict import Described
 
 
@@ -28,7 +33,8 @@ def predict(
     """Print the name, the class and its probability of each record, one line each.
 
     The name is that of a picture's file, the id of a record, or else its number. Columns of a CSV
-    file are found by name.
+    file are found by name. Pictures are brought to the size and mode of the bundle's recipe. One
+    that cannot be read is left out: it is named, all others are answered, and the exit code is 2.
 
     Example: stillroom predict bundle digits
 
@@ -36,49 +42,47 @@ def predict(
 
     Example: stillroom predict bundle monday.png tuesday.png
     """
-    from stillroom.cli.printing import csv_line, print_json, printable
     from stillroom.errors import BadInput
+    from stillroom.release.asked_pictures import LeftOut
     from stillroom.release.predict import model_of
 
     if csv and json:
         raise BadInput("--csv and --json were both asked for", remedy="ask for one of them")
     described, _ = model_of(bundle)
-    found = _answers(bundle, records, described)
-    if json:
-        columns = zip(*found, strict=True)
-        print_json(dict(zip(_JSON, map(list, columns), strict=True)))
-        return
-    if csv:
-        typer.echo(csv_line("name", "class", "probability"))
-    for name, label, sure, _ in found:
-        shown = (printable(name), label, f"{sure:.4f}")
-        typer.echo(csv_line(*shown) if csv else "\t".join(shown))
-
-
-_JSON = ("names", "labels", "probabilities", "logits")
+    left_out = LeftOut(lambda line: print(printable(line), file=sys.stderr))
+    printed = Printed(described.classes, "json" if json else "csv" if csv else "text")
+    try:
+        for some in _answers(bundle, records, described, left_out):
+            printed.add(*some)
+    finally:
+        # What was answered is paid for in minutes of work; an error later on takes nothing back.
+        printed.end(left_out.names)
+    if (error := left_out.error(printed.count)) is not None:
+        raise error
 
 
 def _answers(
-    bundle: Path, records: list[str], described: Described
-) -> Iterator[tuple[str, str, float, Any]]:
-    """Name, class, probability and logits of each record."""
+    bundle: Path, records: list[str], described: Described, left_out: LeftOut
+) -> Iterator[tuple[list[str], Any, Any]]:
+    """Names, labels and logits, some at a time."""
     from stillroom.release.asked import batches
-    from stillroom.release.predict import answered, no_records, probabilities
+    from stillroom.release.predict import answered, no_records
     from stillroom.release.strangers_model import TOGETHER
 
     waiting: list[list[str]] = []
+    alone = len(records) == 1
+    # Opened before anything is answered: a name that is wrong is told at once.
+    asked = [batches(one, described, TOGETHER, left_out, alone=alone) for one in records]
 
     def parts() -> Iterator[Any]:
-        for one in records:
-            there = False
-            for names, x in batches(one, described, TOGETHER):
+        for one, found in zip(records, asked, strict=True):
+            there = len(left_out.names)
+            for names, x in found:
                 waiting.append(names)
-                there = True
+                there = -1
                 yield x
-            if not there:
+            if there == len(left_out.names):
                 raise no_records("there is no record", "give at least one record", one)
 
     for labels, logits in answered(bundle, parts()):
-        sure = probabilities(logits).max(axis=1)
-        for name, label, share, own in zip(waiting.pop(0), labels, sure, logits, strict=True):
-            yield name, described.classes[label], float(share), own.tolist()
+        yield waiting.pop(0), labels, logits

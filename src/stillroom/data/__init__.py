@@ -10,16 +10,19 @@ from stillroom.data.cifar import read_cifar
 from stillroom.data.dataset import Dataset
 from stillroom.data.folders import read_folder
 from stillroom.data.parts import About, Parts
-from stillroom.data.pictures import read_images, read_svhn
+from stillroom.data.picture_form import PictureForm
+from stillroom.data.pictures import read_images
 from stillroom.data.public import PublicPictures
 from stillroom.data.readers import digits, read_csv, read_idx, read_npz
 from stillroom.data.split import Split, shards
 from stillroom.data.store import load
+from stillroom.data.svhn import read_svhn
 
 __all__ = [
     "About",
     "Dataset",
     "Parts",
+    "PictureForm",
     "PublicPictures",
     "Split",
     "digits",

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stillroom.data.pictures import need_pillow, read_picture
+from stillroom.data.picture_form import need_pillow
+from stillroom.data.pictures import read_picture
 from stillroom.errors import BadInput
 
 PATIENCE = 900

@@ -8,8 +8,10 @@ from pathlib import Path
 from stillroom.data.cifar import BATCHES, read_cifar
 from stillroom.data.dataset import Dataset
 from stillroom.data.persons import Persons
-from stillroom.data.pictures import folder_classes, read_images, read_svhn, sub_folders
+from stillroom.data.picture_form import PictureForm
+from stillroom.data.pictures import folder_classes, read_images, sub_folders
 from stillroom.data.readers import Classes
+from stillroom.data.svhn import read_svhn
 from stillroom.errors import BadInput
 
 WHOLE = "all"
@@ -19,7 +21,10 @@ SVHN = {"train": ("train_32x32",), "test": ("test_32x32",)}
 
 
 def read_folder(
-    path: str | Path, classes: Classes = None, persons: Persons | None = None
+    path: str | Path,
+    classes: Classes = None,
+    persons: Persons | None = None,
+    form: PictureForm | None = None,
 ) -> dict[str, Dataset]:
     """Read a folder: `train` and `test` where it holds official parts, else `all`.
 
@@ -29,6 +34,7 @@ def read_folder(
             pictures per class, or with such sub-folders under `train` and `test`.
         classes: as the reader of that kind takes them.
         persons: whose the records are.
+        form: what pictures are brought to, in a folder of pictures.
 
     Raises:
         BadInput: the folder holds none of these, or only some of the files of a set.
@@ -40,12 +46,14 @@ def read_folder(
     elif digits := _official(folder, SVHN, (".mat",)):
         read = {part: read_svhn(file, classes) for part, (file,) in digits.items()}
     if read:
+        if form is not None:
+            raise of_pictures_only(str(folder))
         return read if persons is None else persons.in_order(read)
     inner = sub_folders(folder)
     parts = {part: inner[part] for part in ("train", "test") if part in inner}
     # Folders that hold pictures themselves may well be classes of these names.
     if len(parts) < 2 or not all(sub_folders(part) for part in parts.values()):
-        whole = read_images(folder, classes, _owner(persons))
+        whole = read_images(folder, classes, _owner(persons), form)
         return _owned({WHOLE: whole}, persons)
     if len(inner) > len(parts):
         raise BadInput(
@@ -56,9 +64,20 @@ def read_folder(
         )
     names = folder_classes(list(parts.values()), classes)
     found: dict[str, Dataset] = {
-        part: read_images(inside, names, _owner(persons, part)) for part, inside in parts.items()
+        part: read_images(inside, names, _owner(persons, part), form)
+        for part, inside in parts.items()
     }
     return _owned(found, persons)
+
+
+def of_pictures_only(where: str) -> BadInput:
+    """The refusal of a size or mode for what is no folder of pictures."""
+    return BadInput(
+        "size and mode are for a folder of pictures with one sub-folder per class",
+        where=where,
+        why="records of other kinds have one shape already, and are taken as they are",
+        remedy="leave data.size and data.mode (--size, --mode) out",
+    )
 
 
 def _owner(persons: Persons | None, part: str = "") -> Callable[[str], str] | None:

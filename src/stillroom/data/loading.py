@@ -12,6 +12,7 @@ from stillroom.data.catalogue import KNOWN
 from stillroom.data.dataset import Dataset, class_names
 from stillroom.data.folders import WHOLE
 from stillroom.data.persons import Persons
+from stillroom.data.picture_form import PictureForm
 from stillroom.data.readers import Classes
 from stillroom.data.split import Share, Split
 from stillroom.data.store import MODEL as MODEL
@@ -28,6 +29,7 @@ def load_split(
     columns: Mapping[str, str | None] | None = None,
     person_pattern: str | None = None,
     persons: str | None = None,
+    form: PictureForm | None = None,
     split: str = "fraction",
     key: str = "",
     public: Share,
@@ -44,6 +46,7 @@ def load_split(
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
         person_pattern: for a folder of pictures, how the name of a file tells its person.
         persons: a list of persons, a CSV file beside the recipe; see `Persons`.
+        form: what the pictures of a folder are brought to while they are read.
         split: `"fraction"` or `"as-given"`, the official train and test parts.
         key: the public split key.
         public: the expected share that is public.
@@ -62,6 +65,7 @@ def load_split(
         labels=folder / labels if labels else None,
         columns={role: column or None for role, column in (columns or {}).items()},
         persons=persons_of(person_pattern, folder / persons if persons else None),
+        form=form,
     )
     if sensitive_classes and any(part.persons for part in parts.values()):
         raise BadInput(

@@ -1,24 +1,22 @@
-"""Readers of pictures: folders with one sub-folder per class, and the digits of SVHN."""
+"""Reader of pictures: a folder with one sub-folder per class, and single pictures."""
 
 from __future__ import annotations
 
-import struct
+import os
 import warnings
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.dataset import Dataset, class_names
-from stillroom.data.files import MOST_CONTENT, opened, plain_file, too_much
-from stillroom.data.matlab import TooLong, mat_arrays
-from stillroom.data.readers import DIGITS, Classes
-from stillroom.errors import BadInput
-from stillroom.extras import needed
+from stillroom.data.files import MOST_CONTENT, plain_file, too_much
+from stillroom.data.picture_form import PictureForm, need_pillow
+from stillroom.data.readers import Classes
+from stillroom.errors import BadInput, located
 
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "TIFF", "WEBP")
 """Formats that are pixels and nothing else: some others start helper programs when opened."""
@@ -27,16 +25,25 @@ GROWTH = 64
 """Bytes of pixels for one on disk, where a folder holds more than any file may."""
 
 MODES = {"L": 1, "I;16": 2, "I": 4, "RGB": 3, "RGBA": 4}
-"""Mode -> bytes of a pixel.
+"""Mode -> bytes of a pixel, of pictures that are taken as they are.
 
 Grey, 16-bit grey as two versions call it, colour, colour with transparency.
 """
 
+MOST_BYTES = 4
+"""Bytes of a pixel while it is converted."""
+
 
 def read_images(
-    path: str | Path, classes: Classes = None, person_of: Callable[[str], str] | None = None
+    path: str | Path,
+    classes: Classes = None,
+    person_of: Callable[[str], str] | None = None,
+    form: PictureForm | None = None,
 ) -> Dataset:
     """Read a folder that holds one sub-folder of pictures for each class.
+
+    Guarantee: with a form, each record is a function of one picture alone, and only one picture at
+    a time is held as large as it was.
 
     Assumes: which sub-folders there are is no secret; where it is, give the classes.
 
@@ -45,6 +52,7 @@ def read_images(
         classes: the names of the sub-folders in the order of their labels; sorted by name when
             left out. A given class may have no sub-folder.
         person_of: from the name of a file, from the folder on, to the person it belongs to.
+        form: what the pictures are brought to.
 
     Raises:
         BadInput: Pillow is not installed, a class folder is empty or not declared, a file is no
@@ -62,11 +70,19 @@ def read_images(
     """
     folder = Path(path)
     names = folder_classes([folder], classes)
-    found = sub_folders(folder)
-    pictures: list[npt.NDArray[Any]] = []
-    labels: list[int] = []
-    persons: list[str] = []
-    held = stored = 0
+    labelled = list(_files(sub_folders(folder), names))
+    files = [file for file, _ in labelled]
+    owners = None
+    if person_of is not None:
+        owners = tuple(person_of(file.relative_to(folder).as_posix()) for file in files)
+    labels = np.array([label for _, label in labelled])
+    with located(folder):
+        x = _alike(files, form)
+    return Dataset(x, labels, names, (), owners, str(path))
+
+
+def _files(found: dict[str, Path], names: Sequence[str]) -> Iterator[tuple[Path, int]]:
+    """The pictures of each class, with their labels."""
     for number, name in enumerate(names):
         files = _visible(found[name]) if name in found else []
         if name in found and not files:
@@ -76,23 +92,71 @@ def read_images(
                 why="a class without records is most often a copy that was not finished",
                 remedy="put its pictures there, or remove the folder",
             )
-        for file in files:
-            with plain_file(file) as (stream, size):
-                stored += size
-                picture = read_picture(stream, max(MOST_CONTENT, GROWTH * stored) - held)
-                pictures.append(picture)
-                if (picture.shape, picture.dtype) != (pictures[0].shape, pictures[0].dtype):
-                    raise BadInput(
-                        "a picture has another size or mode than the first one",
-                        why="all records of a data set have one shape",
-                        remedy="bring all pictures to one size and to one mode, such as RGB",
-                    )
-            held += picture.nbytes
-            labels.append(number)
-            if person_of is not None:
-                persons.append(person_of(file.relative_to(folder).as_posix()))
-    owners = None if person_of is None else tuple(persons)
-    return Dataset(np.stack(pictures), np.array(labels), names, (), owners, str(path))
+        yield from ((file, number) for file in files)
+
+
+def _alike(files: Sequence[Path], form: PictureForm | None) -> npt.NDArray[Any]:
+    """Pictures that have one shape and type, or are brought to them, as one array."""
+    most = max(MOST_CONTENT, GROWTH * sum(map(_stored, files)))
+    pictures = (picture_in(file, form, most) for file in files)
+    first = next(pictures)
+    _refuse_more(len(files), first, form, most)
+    x = np.empty((len(files), *first.shape), first.dtype)
+    for row, (file, picture) in enumerate(zip(files, chain([first], pictures), strict=True)):
+        if (picture.shape, picture.dtype) != (first.shape, first.dtype):
+            raise _unlike(file, form)
+        x[row] = picture
+    return x
+
+
+def _refuse_more(count: int, first: npt.NDArray[Any], form: PictureForm | None, most: int) -> None:
+    """Refuse what would fill the memory, before it is set aside."""
+    if form is None or form.size is None:
+        if count * first.nbytes > most:
+            raise too_much(f"{most >> 20} MiB")
+        return
+    # The recipe says how large they are, so no file can make them larger than that.
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if count * first.nbytes > there:
+        raise BadInput(
+            f"the pictures take {count * first.nbytes >> 20:,} MiB in the size they are brought to",
+            why=f"all of them are kept in memory, and this machine has {there >> 20:,} MiB",
+            remedy="set a smaller data.size (--size)",
+        )
+
+
+def _unlike(file: Path, form: PictureForm | None) -> BadInput:
+    sized = form is not None and form.size is not None
+    return BadInput(
+        "a picture has another mode than the first one: one is grey, the other in colour"
+        if sized
+        else "a picture has another size or mode than the first one",
+        where=str(file),
+        why="all records of a data set have one shape",
+        remedy='set data.mode = "grey" or "colour" (--mode): pictures are then converted as they '
+        "are read"
+        if sized
+        else 'set data.size, such as 64, and data.mode, "grey" or "colour" (--size 64 --mode '
+        "grey): pictures are then converted as they are read",
+    )
+
+
+def _stored(file: Path) -> int:
+    """Bytes on disk; none of what cannot be read, which is refused when it is."""
+    try:
+        about = file.stat()
+    except OSError:
+        return 0
+    return min(about.st_size, 512 * about.st_blocks)
+
+
+def picture_in(
+    file: Path, form: PictureForm | None = None, most: int = MOST_CONTENT
+) -> npt.NDArray[Any]:
+    """The pixels of a picture's file; as `read_picture`, and its refusals name the file."""
+    with plain_file(file) as (stream, size):
+        sized = form is not None and form.size is not None
+        return read_picture(stream, max(MOST_CONTENT, GROWTH * size) if sized else most, form)
 
 
 def sub_folders(folder: Path) -> dict[str, Path]:
@@ -130,46 +194,78 @@ def folder_classes(folders: Sequence[Path], classes: Classes) -> tuple[str, ...]
     return names
 
 
-def read_picture(stream: IO[bytes], most: int = MOST_CONTENT) -> npt.NDArray[Any]:
+def read_picture(
+    stream: IO[bytes], most: int = MOST_CONTENT, form: PictureForm | None = None
+) -> npt.NDArray[Any]:
     """The pixels of one picture: (height, width), or (height, width, channels).
 
     Args:
         stream: the picture's file.
-        most: bytes that its pixels may take.
+        most: bytes that its pixels may take before it is converted.
+        form: what it is brought to; None takes it as it is.
 
     Raises:
         BadInput: Pillow is not installed, the file is no picture of a known kind, or a header
             promises more pixels than a file of its size can honestly hold.
     """
     image = need_pillow()
+    flaw = "gif" if stream.read(4) == b"GIF8" else ""
+    stream.seek(0)
     try:
         with warnings.catch_warnings():
             # Pillow has its own bound on pixels; its other warnings do not matter here.
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", image.DecompressionBombWarning)
             with image.open(stream, formats=FORMATS) as picture:
-                usable = picture.mode in MODES and getattr(picture, "n_frames", 1) == 1
-                if usable and picture.width * picture.height * MODES[picture.mode] > most:
-                    raise too_much(f"{most >> 20} MiB")
-                if usable:
-                    return np.array(picture)
+                # Some cameras keep a preview behind their picture, and call it a second one.
+                if getattr(picture, "n_frames", 1) != 1 and picture.format != "MPO":
+                    flaw = "several"
+                elif not (picture.mode in MODES if form is None else form.takes(picture)):
+                    flaw = "mode"
+                else:
+                    each = MODES[picture.mode] if form is None else MOST_BYTES
+                    if picture.width * picture.height * each > most:
+                        raise too_much(f"{most >> 20} MiB")
+                    return np.array(picture) if form is None else form.pixels(picture)
     except (BadInput, MemoryError):
         raise
+    except (image.DecompressionBombWarning, image.DecompressionBombError):
+        raise BadInput(
+            f"the picture has more than {image.MAX_IMAGE_PIXELS:,} pixels",
+            why="it would fill the memory; it is most often damaged, or made to do harm",
+            remedy="if it is really that large, make it smaller or cut it into pieces",
+        ) from None
     except Exception:
         # On damaged files Pillow fails in a dozen ways, from SyntaxError to struct.error.
-        usable = False
-    raise BadInput(
+        flaw = flaw if flaw == "gif" else ""
+    raise _no_picture(flaw, form)
+
+
+def _no_picture(flaw: str, form: PictureForm | None) -> BadInput:
+    """What is wrong with a file, in words."""
+    known = ", ".join(FORMATS)
+    if flaw in ("gif", "several"):
+        return BadInput(
+            "a GIF is not read: it may hold several pictures"
+            if flaw == "gif"
+            else "the file holds several pictures",
+            why="one file is one record, and which of its pictures is meant is not known",
+            remedy=f"save the picture that is meant by itself ({known})",
+        )
+    if flaw == "mode" and (form is None or form.mode is None):
+        return BadInput(
+            "the picture is neither grey nor colour with 8 bits"
+            if form is not None
+            else "the file is no readable picture in grey or colour",
+            why="with a palette, transparency, 16 bits or inks, what a pixel means must be said",
+            remedy='set data.mode = "grey" or "colour" (--mode): pictures are then converted as '
+            "they are read",
+        )
+    return BadInput(
         "the file is no readable picture in grey or colour",
         why="every file in a class folder is a record",
-        remedy="repair or remove it; a palette, several frames or rare formats need converting "
-        f"(known formats: {', '.join(FORMATS)})",
+        remedy=f"repair or remove it; rare formats need converting (known formats: {known})",
     )
-
-
-def need_pillow() -> ModuleType:
-    with needed("PIL", where="pictures", why="Pillow reads them"):
-        from PIL import Image
-    return Image
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -181,59 +277,3 @@ def _visible(folder: Path) -> list[Path]:
             where=str(folder),
             remedy="check the path and the permissions",
         ) from None
-
-
-def read_svhn(path: str | Path, classes: Classes = None) -> Dataset:
-    """Read a `.mat` file of SVHN's cropped digits: pictures of 32x32 pixels in colour.
-
-    Args:
-        path: the file, MATLAB version 5; it holds `X` (32x32x3xN) and `y`, where 10 means digit 0.
-        classes: other names for the ten digits.
-
-    Raises:
-        BadInput: the file is no such file, or its arrays have other shapes, types or labels.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from scipy.io import savemat
-    >>> with TemporaryDirectory() as folder:
-    ...     x = np.zeros((32, 32, 3, 2), dtype=np.uint8)
-    ...     savemat(Path(folder) / "digits.mat", {"X": x, "y": [[10], [3]]})
-    ...     read_svhn(Path(folder) / "digits.mat").y
-    array([0, 3])
-    """
-    names = DIGITS if classes in (None, len(DIGITS)) else class_names(classes, str(path))
-    x, y = _records_and_labels(Path(path))
-    if x.ndim != 4 or x.shape[:3] != (32, 32, 3) or x.dtype != np.uint8 or y.size != x.shape[3]:
-        raise BadInput(
-            "X is not 32x32x3xN bytes with one label y for each of the N",
-            where=str(path),
-            why="pixels would be taken for records, or labels for others",
-            remedy="use train_32x32.mat or test_32x32.mat as published",
-        )
-    labels = y.reshape(-1)
-    known = np.isin(labels, np.arange(1, 11))
-    if not known.all():
-        raise BadInput(
-            "a label is outside 1 to 10",
-            where=f"{path}, record {int(np.argmin(known))}",
-            why="SVHN calls the digit 0 class 10, and knows no others",
-            remedy="correct the label",
-        )
-    pictures = np.ascontiguousarray(x.transpose(3, 0, 1, 2))
-    return Dataset(pictures, labels.astype(np.int64) % 10, names, name=str(path))
-
-
-def _records_and_labels(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    with opened(path) as stream:
-        content = stream.read()
-        try:
-            found = mat_arrays(content, ("X", "y"), stream.most)
-            return found["X"], found["y"]
-        except TooLong:
-            raise too_much(f"{stream.most >> 20} MiB") from None
-        except (ValueError, KeyError, struct.error, zlib.error):
-            raise BadInput(
-                "the file is no MATLAB file (version 5) with arrays of numbers X and y",
-                why="records and labels are looked for under these names",
-                remedy="use the published file; in MATLAB, save with the option -v7, not -v7.3",
-            ) from None

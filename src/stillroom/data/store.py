@@ -17,10 +17,11 @@ from stillroom.data.catalogue import KNOWN, fresh_folder, present
 from stillroom.data.cifar import read_cifar
 from stillroom.data.dataset import Dataset, class_names, numbered_together
 from stillroom.data.files import MOST_CONTENT, file_kind
-from stillroom.data.folders import WHOLE, read_folder
+from stillroom.data.folders import WHOLE, of_pictures_only, read_folder
 from stillroom.data.persons import Persons
-from stillroom.data.pictures import read_svhn
+from stillroom.data.picture_form import PictureForm
 from stillroom.data.readers import Classes, digits, npz_parts, read_csv, read_idx, read_npz
+from stillroom.data.svhn import read_svhn
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput
 
@@ -46,6 +47,7 @@ def save(
     name: str,
     root: Path | None = None,
     replace: bool = False,
+    form: PictureForm | None = None,
 ) -> Path:
     """Keep a data set, or its train and test part, under a name in the data home.
 
@@ -56,6 +58,7 @@ def save(
         name: small letters, digits, dots, dashes and underscores.
         root: the data home, if not the usual one.
         replace: whether a data set of that name may be replaced.
+        form: what its pictures were brought to when they were read.
 
     Raises:
         BadInput: the name cannot be used or is taken, or the parts are not alike.
@@ -104,6 +107,8 @@ def save(
         }
         if (columns := next(iter(parts.values())).columns) is not None:
             meta["columns"] = columns
+        if form is not None:
+            meta["pictures"] = form.to_json()
         (folder / META).write_text(json.dumps(meta, indent=1) + "\n")
     return target
 
@@ -156,6 +161,7 @@ def load_parts(
     labels: str | Path | None = None,
     columns: Mapping[str, Any] | None = None,
     persons: Persons | None = None,
+    form: PictureForm | None = None,
     root: Path | None = None,
 ) -> Parts:
     """All parts of a data set: `all`, or `train` and `test`; arguments as in `load`.
@@ -163,12 +169,16 @@ def load_parts(
     Args:
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
         persons: whose the records are, where the data do not say it.
+        form: what the pictures of a folder are brought to; of an imported data set, what they were
+            brought to.
 
     Raises:
         BadInput: as in `load`.
     """
     folder, name = root or home(), str(name_or_path)
     if name in KNOWN or name in imported(folder):
+        if form is not None and (name in KNOWN or imported_form(name, folder) != form):
+            raise _other_form(name, None if name in KNOWN else imported_form(name, folder))
         parts = _known(name, folder) if name in KNOWN else _imported(name, folder)
         names = next(iter(parts.values())).classes
         given = None if classes is None else class_names(classes)
@@ -183,9 +193,11 @@ def load_parts(
     path = Path(name)
     # Unlike a path's own methods, these take a name that no file can have for an absent one.
     if os.path.isdir(path) and labels is None:
-        return numbered_together(read_folder(path, classes, persons))
+        return numbered_together(read_folder(path, classes, persons, form))
     if not os.path.exists(path):
         raise _not_found(name, folder)
+    if form is not None:
+        raise of_pictures_only(name)
     parts = _read_file(path, classes, labels, columns or {})
     return numbered_together(parts if persons is None else persons.in_order(parts))
 
@@ -215,25 +227,58 @@ def _known(name: str, root: Path) -> Parts:
 
 def _imported(name: str, root: Path) -> Parts:
     folder = root / "data" / name
+    meta = _meta(name, root)
+    named, classes = meta.get("columns"), tuple(meta["classes"])
+    columns = None if named is None else tuple(named)
+    return {
+        part: with_changes(read_npz(folder / f"{part}.npz", classes), name=name, columns=columns)
+        for part in meta["parts"]
+    }
+
+
+def imported_form(name: str, root: Path) -> PictureForm | None:
+    """What the pictures of an imported data set were brought to; None where they were not.
+
+    Raises:
+        BadInput: its description is damaged.
+    """
+    said = _meta(name, root).get("pictures")
+    return None if said is None else PictureForm.from_json(said)
+
+
+def _meta(name: str, root: Path) -> dict[str, Any]:
+    """The description of an imported data set."""
+    place = root / "data" / name / META
     try:
-        meta = json_object(file_content(folder / META, LARGEST_META))
+        meta: dict[str, Any] = json_object(file_content(place, LARGEST_META))
         known = meta["version"] == VERSION and meta["format"] == "npz"
-        parts, classes = list(meta["parts"]), tuple(meta["classes"])
+        parts = list(meta["parts"])
         known = known and bool(parts) and set(parts) <= {WHOLE, "train", "test"}
-        named = meta.get("columns")
-        columns = None if named is None else tuple(named)
+        tuple(meta["classes"])
+        tuple(meta.get("columns") or ())
+        if "pictures" in meta:
+            PictureForm.from_json(meta["pictures"])
     except (OSError, ValueError, KeyError, TypeError):
         known = False
     if not known:
         raise BadInput(
             "the data set was kept by another version, or its description is damaged",
-            where=str(folder / META),
+            where=str(place),
             remedy=f"import it again: `stillroom data import FILE --name {name} --replace`",
         )
-    return {
-        part: with_changes(read_npz(folder / f"{part}.npz", classes), name=name, columns=columns)
-        for part in parts
-    }
+    return meta
+
+
+def _other_form(name: str, form: PictureForm | None) -> BadInput:
+    """The refusal of a size or mode that an imported data set does not have."""
+    if form is None:
+        return of_pictures_only(name)
+    return BadInput(
+        f"the pictures were imported with {form.words}",
+        where=f"data.size, data.mode: {name}",
+        why="what they were before was not kept",
+        remedy="say the same in the recipe, or import the folder again (--replace)",
+    )
 
 
 def _read_file(

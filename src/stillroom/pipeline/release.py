@@ -163,6 +163,7 @@ def publish(
         claim=finished.plan.claim,
         unproven=unproven_by(recipe),
         columns=finished.columns,
+        pictures=None if recipe.data.form is None else recipe.data.form.to_json(),
     )
     return write_bundle(told, folder, key, verify)
 
@@ -188,6 +189,7 @@ def split_of(recipe: Recipe, folder: Path) -> Split:
         columns={"id": data.id_column, "person": data.person_column},
         person_pattern=data.person_pattern,
         persons=data.persons,
+        form=data.form,
         split=data.split,
         key=data.key,
         public=data.public_share,

@@ -139,7 +139,7 @@ def _expected(recipe: Recipe, terms: Terms, certificate: Mapping[str, Any]) -> d
         "assumptions": {**terms.assumptions, **assumptions_of(recipe)},
         "public_knowledge": list(terms.knowledge),
         "warnings": list(terms.warnings),
-        "artefacts": _artefacts(terms, certificate["artefacts"]),
+        "artefacts": _artefacts(recipe, terms, certificate["artefacts"]),
         "facts": {name: certificate["facts"].get(name) for name in sorted(terms.observed)},
     }
     if recipe.data.unit == "person":
@@ -154,11 +154,16 @@ def _unproven(recipe: Recipe, party: Mapping[str, Any]) -> list[str]:
     return sorted(map(str, {*unproven_by(recipe), *data_set.unproven(party["data_set"])}))
 
 
-def _artefacts(terms: Terms, stated: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _artefacts(
+    recipe: Recipe, terms: Terms, stated: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """What is to be released, with what the recipe decides of it; no more and no less."""
     by_name = {artefact["name"]: artefact for artefact in stated}
     model = {**by_name.get("model", {}), "name": "model", "kind": "classifier"}
     model["about"] = terms.about
+    model.pop("pictures", None)
+    if recipe.data.form is not None:
+        model["pictures"] = recipe.data.form.to_json()
     found = [model]
     if terms.generator is not None:
         same = {name: model.get(name) for name in ("shape", "classes")}

@@ -11,6 +11,8 @@ from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
 from stillroom.data.loading import MODEL
 from stillroom.data.persons import groups_of
+from stillroom.data.picture_form import LARGEST_SIDE as LARGEST_PICTURE
+from stillroom.data.picture_form import Mode, PictureForm
 from stillroom.features import FEATURES
 from stillroom.recipe.section import LARGEST_RATE, MOST_NUMBERS, Exact, Section
 from stillroom.vocabulary import SMALLEST_DELTA, Pair, Unit
@@ -22,6 +24,7 @@ LARGEST_EPSILON = 100.0
 OF_A_MODEL = {"unit": "entity", "declared_size": 1, "test_is_public": True}
 """What follows where there are no records: one model is protected, and nobody is tested on."""
 LARGEST_SIDE, LARGEST_SHAPE = 1 << 16, 1 << 24
+Side = Annotated[int, Field(ge=1, le=LARGEST_PICTURE)]
 
 
 class DataSection(Section):
@@ -47,6 +50,14 @@ class DataSection(Section):
         None, description="for a model: a public data set to test the student on"
     )
     labels: str | None = Field(None, description="for an IDX file: the file of its labels")
+    size: Side | Annotated[list[Side], Field(min_length=2, max_length=2)] | None = Field(
+        None,
+        description="for a folder of pictures: the side, or height and width, each one is resized "
+        "to while it is read",
+    )
+    mode: Mode | None = Field(
+        None, description="for a folder of pictures: what each one is converted to while it is read"
+    )
     id_column: str | None = Field(None, description="for a CSV file: the column of record ids")
     split: Literal["fraction", "as-given"] = Field(
         "fraction", description="by keyed hash of the ids, or the official train and test parts"
@@ -101,7 +112,7 @@ class DataSection(Section):
         alone, given = self.source == MODEL, self.model_fields_set
         told = {name: getattr(self, name) for name in OF_A_MODEL}
         of_persons = ("person_column", "person_pattern", "persons")
-        of_records = ("labels", "id_column", "split", "key", "test", *of_persons)
+        of_records = ("labels", "size", "mode", "id_column", "split", "key", "test", *of_persons)
         left_over = [name for name in of_records if name in given]
         return {
             "data.unit: where there is only a model, the unit is the entity, the model as a whole; "
@@ -126,6 +137,11 @@ class DataSection(Section):
             'data.shape, data.test_source: only for source = "model"': not alone
             and (self.shape is not None or self.test_source is not None),
         }
+
+    @property
+    def form(self) -> PictureForm | None:
+        """What pictures are brought to while they are read, in training and in `predict`."""
+        return PictureForm.of(self.size, self.mode)
 
     @property
     def public_share(self) -> Fraction:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stillroom.data.picture_form import PictureForm
 from stillroom.release.compact_parts import COMPACT, coded_parts
 from stillroom.release.files import ARTEFACT, sha256
 from stillroom.release.generator import NETWORK, SKETCH, check_sketch, states_of
@@ -84,6 +85,7 @@ def _classifier(said: Mapping[str, Any]) -> dict[str, Any]:
         "shape": list(shape),
         "classes": list(classes),
         **({} if columns is None else {"columns": list(columns)}),
+        **({} if form_of(said) is None else {"pictures": said["pictures"]}),
     }
 
 
@@ -122,6 +124,20 @@ def shape_and_classes(said: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[s
     if not named or not all(isinstance(name, str) for name in classes):
         raise ValueError("the names of the classes are missing")
     return tuple(shape), tuple(classes)
+
+
+def form_of(said: Mapping[str, Any]) -> PictureForm | None:
+    """What pictures are brought to before the model sees them; None where they are not.
+
+    Raises:
+        ValueError: it is malformed, of rules that are not known here, or not of the model's shape.
+    """
+    if said.get("pictures") is None:
+        return None
+    form = PictureForm.from_json(said["pictures"])
+    if not form.fits(shape_and_classes(said)[0]):
+        raise ValueError("pictures are not brought to the shape of a record")
+    return form
 
 
 def columns_of(said: Mapping[str, Any]) -> tuple[str, ...] | None:

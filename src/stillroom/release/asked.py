@@ -7,8 +7,9 @@ with their number: a folder of pictures, or a CSV file of any length.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.errors import BadInput
+from stillroom.release.asked_pictures import (
+    LeftOut,
+    is_picture,
+    pictures_in,
+    read_pictures,
+)
 from stillroom.release.predict import Described, no_records
 
 Records = npt.NDArray[Any]
@@ -23,45 +30,62 @@ Batch = tuple[list[str], Records]
 
 LARGEST_INPUT = 1 << 29
 """Bytes of a .npy file, which is read as a whole."""
-PICTURES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"))
 LABEL = "label"
 
 
-def batches(name_or_path: str, model: Described, together: int) -> Iterator[Batch]:
+def batches(
+    name_or_path: str,
+    model: Described,
+    together: int,
+    left_out: LeftOut,
+    *,
+    alone: bool = True,
+) -> Iterator[Batch]:
     """Records of a data set by name, of a file or of a folder, with their names.
 
     The name of a picture is that of its file; of another record its id, or else its number from 0.
+    What can be told before anything is answered is refused at once.
 
     Args:
         name_or_path: a data set; a picture; a folder of pictures, with or without sub-folders; or a
             file: CSV, npz or npy. Labels may be there or not.
         model: what they are for. Columns of a CSV file are found by name, in any order.
         together: how many records at a time.
+        left_out: takes the pictures that cannot be read.
+        alone: whether nothing else is asked about; else names begin with that of the folder.
 
     Raises:
         BadInput: nothing is found, it cannot be read, or a record does not fit the model.
     """
     from stillroom.data.catalogue import KNOWN
-    from stillroom.data.store import home, imported
+    from stillroom.data.store import home, imported, load_parts
 
     path = Path(name_or_path)
     if name_or_path in (*KNOWN, *imported(home())):
+        if os.path.lexists(path):
+            left_out.tell(f"{path} is a data set by name; the file or folder here is ./{path}")
         return _of_data_set(name_or_path, None, together)
-    if path.suffix == ".npy" and path.is_file():
+    if path.suffix == ".npy" and os.path.isfile(path):
         return _sliced(None, _read_npy(path), together)
-    if path.suffix.lower() in PICTURES and path.is_file():
-        return _of_pictures([(path, str(path))], model, together)
-    if path.is_dir():
-        if found := _pictures_in(path):
-            return _of_pictures(found, model, together)
+    if os.path.isdir(path):
+        if found := pictures_in(path, left_out):
+            within = "" if alone else f"{path.as_posix()}/"
+            named = [(file, within + name) for file, name in found]
+            return read_pictures(named, model, together, left_out)
+        if left_out.first is not None:
+            raise left_out.first
         return _of_data_set(name_or_path, model.classes, together)
+    if is_picture(path) and os.path.lexists(path):
+        return read_pictures([(path, str(path))], model, together, left_out)
+    if not os.path.exists(path):
+        load_parts(name_or_path)  # says that it is not there
     return _of_file(path, name_or_path, model, together)
 
 
 def _of_file(path: Path, name: str, model: Described, together: int) -> Iterator[Batch]:
     from stillroom.data.files import file_kind
 
-    kind = file_kind(path) if path.exists() else None
+    kind = file_kind(path)
     if kind == "csv":
         return _of_csv(path, model, together)
     if kind == "npz":
@@ -72,8 +96,11 @@ def _of_file(path: Path, name: str, model: Described, together: int) -> Iterator
 def _of_data_set(name: str, classes: Any, together: int) -> Iterator[Batch]:
     from stillroom.data.store import load_parts
 
+    first = 0
     for part in load_parts(name, classes).values():
-        yield from _sliced(None if part.ids_from_content else part.ids, part.x, together)
+        named = None if part.ids_from_content else part.ids
+        yield from _sliced(named, part.x, together, first)
+        first += len(part)
 
 
 def _of_npz(path: Path, together: int) -> Iterator[Batch]:
@@ -83,6 +110,7 @@ def _of_npz(path: Path, together: int) -> Iterator[Batch]:
         parts = [ending for ending in ("", "_train", "_test") if f"x{ending}" in arrays.names]
         if not parts:
             raise no_records("the file has no array x", "save the records as x", str(path))
+        first = 0
         for ending in parts:
             x = arrays[f"x{ending}"]
             if x.ndim < 2 or x.dtype.kind not in "biuf":
@@ -92,82 +120,70 @@ def _of_npz(path: Path, together: int) -> Iterator[Batch]:
             ids = np.atleast_1d(arrays[f"ids{ending}"]).tolist() if named else None
             if ids is not None and len(ids) != len(x):
                 raise no_records("there are not as many ids as records", "give one each", str(path))
-            yield from _sliced(ids, x, together)
+            yield from _sliced(ids, x, together, first)
+            first += len(x)
 
 
-def _sliced(names: Iterable[object] | None, x: Records, together: int) -> Iterator[Batch]:
+def _sliced(
+    names: Iterable[object] | None, x: Records, together: int, first: int = 0
+) -> Iterator[Batch]:
+    """Some at a time; without names under their numbers from `first`."""
     listed = None if names is None else [str(name) for name in names]
     for start in range(0, len(x), together):
         part = x[start : start + together]
-        numbers = map(str, range(start, start + len(part)))
+        numbers = map(str, range(first + start, first + start + len(part)))
         yield (list(numbers) if listed is None else listed[start : start + together]), part
-
-
-def _pictures_in(folder: Path) -> list[tuple[Path, str]]:
-    """All pictures of a folder and its sub-folders, with their names from the folder on."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        within = path.relative_to(folder)
-        if any(part.startswith(".") for part in within.parts):
-            continue
-        if path.suffix.lower() in PICTURES and path.is_file():
-            found.append((path, within.as_posix()))
-    return found
-
-
-def _of_pictures(files: list[tuple[Path, str]], model: Described, together: int) -> Iterator[Batch]:
-    from stillroom.data.files import plain_file
-    from stillroom.data.pictures import read_picture
-
-    for some in _some(iter(files), together):
-        pictures = []
-        for path, _ in some:
-            with plain_file(path) as (stream, _size):
-                pictures.append(read_picture(stream))
-            if pictures[-1].shape != model.shape:
-                raise BadInput(
-                    f"the picture has shape {pictures[-1].shape}, the model takes {model.shape}",
-                    where=str(path),
-                    why="other records would get labels that mean nothing",
-                    remedy="bring the pictures to the size and mode the model was trained on",
-                )
-        yield [name for _, name in some], np.stack(pictures)
 
 
 def _of_csv(path: Path, model: Described, together: int) -> Iterator[Batch]:
     """Columns by name where the model knows them; else all but the label, as they stand."""
-    from stillroom.data.files import opened
+    from stillroom.data.files import DAMAGE, opened
     from stillroom.data.readers import CsvLines, no_number
 
     with opened(path) as content:
         text = CsvLines(content)
         lines = csv.reader(text, strict=True)
         header = next(lines, [])
-        names = _places(header, model.id_column, path)
+        ids = _places(header, model.id_column, path)
         features = _features(header, model, path)
 
-        def rows() -> Iterator[tuple[str, list[float]]]:
-            number = 0
-            for cells in lines:
-                text.taken = 0
-                if not cells:
-                    continue
-                where = f"{path}, line {lines.line_num}"
-                if len(cells) != len(header):
-                    raise BadInput(
-                        "a line has not as many cells as the header has columns",
-                        where=where,
-                        remedy="repair the line; text with commas needs quotes",
-                    )
-                try:
-                    row = [float(cells[place]) for place in features]
-                except ValueError:
-                    raise no_number(header, cells, features, where) from None
-                yield cells[names[0]] if names else str(number), row
-                number += 1
+        def row(cells: list[str]) -> list[float]:
+            if len(cells) != len(header):
+                raise BadInput(
+                    "a line has not as many cells as the header has columns",
+                    remedy="repair the line; text with commas needs quotes",
+                )
+            try:
+                found = [float(cells[place]) for place in features]
+            except ValueError:
+                raise no_number(header, cells, features, where()) from None
+            if not all(map(isfinite, found)):
+                raise no_records("a value is not a finite number", "correct or remove it", where())
+            return found
 
-        for some in _some(rows(), together):
-            yield [name for name, _ in some], np.array([row for _, row in some])
+        def where() -> str:
+            return f"{path}, line {lines.line_num}"
+
+        answered, broken = 0, None
+        while broken is None:
+            names: list[str] = []
+            x: list[list[float]] = []
+            try:
+                while len(x) < together:
+                    text.taken = 0
+                    if cells := next(lines):
+                        x.append(row(cells))
+                        names.append(cells[ids[0]] if ids else str(answered + len(names)))
+            except (StopIteration, BadInput, *DAMAGE) as end:
+                # What stands before a broken line is answered all the same.
+                broken = end
+                if isinstance(end, BadInput):
+                    end.where = end.where or where()
+            if x:
+                yield names, np.array(x)
+            answered += len(x)
+        if not isinstance(broken, StopIteration):
+            raise broken
 
 
 def _places(header: list[str], column: str | None, path: Path) -> list[int]:
@@ -192,11 +208,6 @@ def _features(header: list[str], model: Described, path: Path) -> list[int]:
             remedy="name the columns as `columns` in the bundle's certificate.json, in any order",
         )
     return [column_place(header, name, str(path)) for name in model.columns]
-
-
-def _some(items: Iterator[Any], together: int) -> Iterator[list[Any]]:
-    while some := list(islice(items, together)):
-        yield some
 
 
 def _read_npy(path: Path) -> Records:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stillroom.data.picture_form import PictureForm
 from stillroom.errors import BadInput
 from stillroom.extras import needed
-from stillroom.release.artefacts import columns_of, main_file, shape_and_classes
+from stillroom.release.artefacts import columns_of, form_of, main_file, shape_and_classes
 from stillroom.release.files import CERTIFICATE, ONNX, RECIPE
 from stillroom.release.manifest import does_not, parsed, read_files
 from stillroom.release.sections.base import classifier_in
@@ -84,6 +85,7 @@ class Described:
         columns: the names of a record's features, where it was trained on columns with names.
         file: its ONNX file.
         id_column: the column of record ids that its recipe names.
+        form: what pictures are brought to before it sees them.
     """
 
     shape: tuple[int, ...]
@@ -91,6 +93,7 @@ class Described:
     columns: tuple[str, ...] | None
     file: str = ONNX
     id_column: str | None = None
+    form: PictureForm | None = None
 
 
 def model_of(folder: Path) -> tuple[Described, bytes]:
@@ -108,7 +111,8 @@ def model_of(folder: Path) -> tuple[Described, bytes]:
         said = certificate.get("model") or classifier_in(certificate["artefacts"])
         file = main_file({"name": "model", "kind": "classifier", **said})
         ids = _id_column(contents[RECIPE])
-        return Described(*shape_and_classes(said), columns_of(said), file, ids), contents[file]
+        described = (*shape_and_classes(said), columns_of(said), file, ids, form_of(said))
+        return Described(*described), contents[file]
     except (LookupError, TypeError, ValueError) as error:
         raise does_not(place, f"certificate.json does not describe its model: {error}") from None
 

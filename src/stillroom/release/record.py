@@ -45,7 +45,7 @@ class Artefact:
         parameters: how many trained numbers it has.
         tensors: everything it has learned, by name.
         onnx: makes its ONNX file, where it is run.
-        states: what else its kind states; for a classifier shape, classes and columns.
+        states: what else its kind states; for a classifier shape, classes, columns and pictures.
 
     Raises:
         BadInput: the parts do not fit together.
@@ -103,6 +103,7 @@ def classifier(
     classes: tuple[str, ...],
     columns: tuple[str, ...] | None = None,
     name: str = "model",
+    pictures: Mapping[str, Any] | None = None,
 ) -> Artefact:
     """A classifier as an artefact.
 
@@ -112,6 +113,8 @@ def classifier(
         classes: the names of the classes.
         columns: the names of a record's features, where the records have some; public.
         name: of its files.
+        pictures: what pictures of any size and mode are brought to before it sees them, as
+            `PictureForm.to_json` says it.
 
     Raises:
         BadInput: the model has another number of outputs, or a weight is not finite.
@@ -128,7 +131,7 @@ def classifier(
         model.parameters,
         model.tensors(),
         lambda: checked_onnx(model, classes),
-        {"shape": model.shape, "classes": classes, "columns": columns},
+        {"shape": model.shape, "classes": classes, "columns": columns, "pictures": pictures},
     )
 
 
@@ -269,14 +272,15 @@ def classifier_record(
     compression: CompressionReport | None = None,
     samples: npt.NDArray[Any] | None = None,
     columns: tuple[str, ...] | None = None,
+    pictures: Mapping[str, Any] | None = None,
     generator: ReleasedGenerator | None = None,
     **core: Any,
 ) -> ReleaseRecord:
     """The record of the ordinary case: one classifier and what stands beside it.
 
     Args:
-        model, classes, columns: as `classifier` takes them; of a `CompressedModel` the compact file
-            is released beside it.
+        model, classes, columns, pictures: as `classifier` takes them; of a `CompressedModel` the
+            compact file is released beside it.
         evaluation: what a test counted, if there was one.
         controls: other models on the same test, each of them paid for where it is protected; a
             private one only for benchmark or audit, with a public test.
@@ -290,7 +294,7 @@ def classifier_record(
     more = () if generator is None else (generator_artefact(generator, classes),)
     compact = (compact_artefact(model),) if isinstance(model, CompressedModel) else ()
     return ReleaseRecord(
-        artefacts=(classifier(model, classes, columns), *more, *compact),
+        artefacts=(classifier(model, classes, columns, pictures=pictures), *more, *compact),
         sections={
             "published": claim,
             "evaluation": evaluation,
