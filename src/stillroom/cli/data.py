@@ -125,11 +125,11 @@ def show(
     columns = {"label": label_column, "id": id_column, "person": person_column}
     parts = load_parts(
         name_or_file,
-        _classes(classes),
+        classes_of(classes),
         labels=labels,
         columns=columns,
         persons=persons_of(person_pattern, persons),
-        form=_form(size, mode),
+        form=form_of(size, mode),
     )
     first = next(iter(parts.values()))
     counts = {
@@ -213,11 +213,11 @@ def import_(
             f"or use a known name: {', '.join(KNOWN)}",
         )
     columns = {"label": label_column, "id": id_column, "person": person_column}
-    owners, form = persons_of(person_pattern, persons), _form(size, mode)
+    owners, form = persons_of(person_pattern, persons), form_of(size, mode)
     with progress.status(f"Reading {name_or_file}"):
         read = load_parts(
             name_or_file,
-            _classes(classes),
+            classes_of(classes),
             labels=labels,
             columns=columns,
             persons=owners,
@@ -229,7 +229,8 @@ def import_(
         typer.echo(f"In a recipe, under [data]: {form.words}")
 
 
-def _classes(text: str | None) -> int | tuple[str, ...] | None:
+def classes_of(text: str | None) -> int | tuple[str, ...] | None:
+    """How many classes, or their names."""
     if text is None:
         return None
     if text.strip().isdecimal():
@@ -238,7 +239,12 @@ def _classes(text: str | None) -> int | tuple[str, ...] | None:
     return tuple(name.strip() for name in text.split(","))
 
 
-def _form(size: str | None, mode: str | None) -> PictureForm | None:
+def form_of(size: str | None, mode: str | None) -> PictureForm | None:
+    """What pictures are brought to.
+
+    Raises:
+        BadInput: there is no such size or mode.
+    """
     from stillroom.data.picture_form import PictureForm
     from stillroom.errors import BadInput
 

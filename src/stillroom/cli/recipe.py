@@ -7,14 +7,18 @@ from typing import Annotated
 
 import typer
 
+from stillroom.cli.new_recipe import new
 from stillroom.cli.release import RecipeFile
 
-app = typer.Typer(help="Recipes: explain, check.", no_args_is_help=True)
+app = typer.Typer(help="Recipes: new, check, explain.", no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    """Recipes: explain, check."""
+    """Recipes: new, check, explain."""
+
+
+app.command("new")(new)
 
 
 @app.command("explain")

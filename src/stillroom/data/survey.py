@@ -15,9 +15,10 @@ from itertools import compress
 from pathlib import Path
 
 from stillroom.data.dataset import class_names
-from stillroom.data.files import file_kind, opened, plain_file
+from stillroom.data.files import file_kind, opened
 from stillroom.data.loading import found_beside
-from stillroom.data.pictures import folder_classes, read_picture, sub_folders
+from stillroom.data.picture_form import PictureForm
+from stillroom.data.pictures import folder_classes, picture_in, sub_folders
 from stillroom.data.readers import Classes, CsvLines, column_place, named_column
 from stillroom.errors import BadInput, StillroomError
 
@@ -26,7 +27,11 @@ SHOWN = 3
 
 
 def faults_of(
-    source: str, folder: Path, classes: Classes, columns: Mapping[str, str | None]
+    source: str,
+    folder: Path,
+    classes: Classes,
+    columns: Mapping[str, str | None],
+    form: PictureForm | None = None,
 ) -> list[StillroomError]:
     """All faults of a CSV file or a folder of pictures; none where it is of another kind.
 
@@ -35,11 +40,12 @@ def faults_of(
         folder: where the recipe is.
         classes: names of the classes, or how many there are.
         columns: for a CSV file, which columns are `label`, `id` and `person`; None for none.
+        form: what the pictures of a folder are brought to.
     """
     place = found_beside(source, folder)
     try:
         if os.path.isdir(place):
-            return _of_pictures(Path(place), classes)
+            return _of_pictures(Path(place), classes, form)
         if os.path.isfile(place) and file_kind(place) == "csv":
             return _of_lines(Path(place), classes, {"label": "label", **columns})
     except StillroomError as fault:
@@ -81,7 +87,7 @@ class _Faults:
         return list(found)
 
 
-def _of_pictures(folder: Path, classes: Classes) -> list[StillroomError]:
+def _of_pictures(folder: Path, classes: Classes, form: PictureForm | None) -> list[StillroomError]:
     faults, inner = _Faults(), sub_folders(folder)
     parts = {name: inner[name] for name in ("train", "test") if name in inner}
     official = len(parts) == 2 and all(sub_folders(part) for part in parts.values())
@@ -103,8 +109,8 @@ def _of_pictures(folder: Path, classes: Classes) -> list[StillroomError]:
                     str(own),
                 )
             for file in files:
-                with faults.collecting(str(file)), plain_file(file) as (stream, _):
-                    picture = read_picture(stream)
+                with faults.collecting(str(file)):
+                    picture = picture_in(file, form)
                     sides = "x".join(map(str, picture.shape))
                     shape = f"{sides} {picture.dtype}"
                     shapes[shape] += 1
@@ -121,7 +127,8 @@ def _mixed(shapes: Counter[str], examples: Mapping[str, str]) -> BadInput:
         f"the pictures have {len(common)} different sizes or modes: {shown}{more}",
         where=", ".join(examples[shape] for shape, _ in common[1 : SHOWN + 1]),
         why="all records of a data set have one shape",
-        remedy="bring all pictures to one size and to one mode, such as RGB",
+        remedy='set data.size, such as 64, and data.mode, "grey" or "colour" (--size 64 --mode '
+        "grey): pictures are then converted as they are read",
     )
 
 

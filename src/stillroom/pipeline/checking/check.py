@@ -142,7 +142,9 @@ def _split_or_faults(report: Report, recipe: Recipe, files: Path) -> Split | Non
     except StillroomError as first:
         data = recipe.data
         columns = {"id": data.id_column, "person": data.person_column}
-        faults: Sequence[StillroomError] = faults_of(data.source, files, data.classes, columns)
+        faults: Sequence[StillroomError] = faults_of(
+            data.source, files, data.classes, columns, data.form
+        )
         for fault in faults or [first]:
             report.misfit(fault)
         return None
