@@ -119,6 +119,7 @@ def new(
     if asker.at_terminal and not test_is_public:
         told = asker.choice("", None, "Is the test part public", ("no", "yes"), usual="no")
         test_is_public = told == "yes"
+    _refuse_charged_votes(chosen_method, test_is_public)
     place = asker.text("-o", None if output is None else str(output), "Recipe's file")
     if asker.missing:
         raise asker.refusal()
@@ -167,6 +168,18 @@ def _refuse_existing(recipe: Path) -> None:
             where=str(recipe),
             why="an existing file is never overwritten",
             remedy="give another name with -o, or move that file away",
+        )
+
+
+def _refuse_charged_votes(method: str | None, test_is_public: bool) -> None:
+    from stillroom.errors import BadInput
+
+    if method == "votes" and not test_is_public:
+        raise BadInput(
+            "method votes needs a public test part",
+            where="--test-is-public",
+            why="entities pay for votes, and nobody for a charged evaluation",
+            remedy="give --test-is-public if it is so, or choose --method rona",
         )
 
 

@@ -15,6 +15,10 @@ from stillroom.pipeline.draft_sections import SECTIONS, Numbers, Scale
 from stillroom.pipeline.pricing import price
 
 LEAST_SIGMA, USUAL_SIGMA, MOST_SIGMA = 2.25, 6.0, 200.0
+PAGES = {
+    "direct": "private-room.md",
+    **{name: f"{name}.md" for name in ("rona", "dpdfd", "pg", "votes")},
+}
 LEAST_DELTA = 5
 """Delta is 1e-5, or below one over the declared size."""
 
@@ -115,10 +119,13 @@ def _head(wishes: Wishes, file: str) -> str:
         f"# Makes the ledger, and asks for a budget:  stillroom release {file} -o model",
         "# Every key, and its default:               stillroom recipe explain " + file,
         "",
-        f'method = "{wishes.method}"',
     ]
     about = "a folder: one ledger per entity" if wishes.method == "votes" else "of these records"
-    return "\n".join([*lines, *_keys([("ledger", _quoted(wishes.ledger), about)])])
+    keys = [
+        ("method", _quoted(wishes.method), f"docs/{PAGES[wishes.method]} says what it does"),
+        ("ledger", _quoted(wishes.ledger), about),
+    ]
+    return "\n".join([*lines, *_keys(keys)])
 
 
 def _data(wishes: Wishes) -> str:
