@@ -32,8 +32,10 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     import click
+    from click.exceptions import NoArgsIsHelpError
 
     from stillroom.cli.app import app
+    from stillroom.cli.misuse import misused
     from stillroom.errors import BadInput, StillroomError
     from stillroom.extras import EXTRA_OF, unloaded
 
@@ -41,6 +43,12 @@ def _run(arguments: list[str]) -> int:
         result = app(args=arguments, prog_name="stillroom", standalone_mode=False)
     except StillroomError as error:
         _explain(error)
+        return error.exit_code
+    except click.UsageError as error:
+        if isinstance(error, NoArgsIsHelpError):
+            error.show()
+        else:
+            _explain(misused(error))
         return error.exit_code
     except click.ClickException as error:
         error.show()

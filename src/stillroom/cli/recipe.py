@@ -23,17 +23,37 @@ app.command("new")(new)
 
 @app.command("explain")
 def explain(
-    recipe: RecipeFile, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    recipe: Annotated[
+        Path | None, typer.Argument(help="The recipe, a TOML file.", metavar="RECIPE")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Instead of a recipe: every key that such a recipe may have.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show every key of a recipe, its value, and whether that is the default.
 
     Example: stillroom recipe explain examples/direct.toml
+
+    Example: stillroom recipe explain --method rona
     """
     from stillroom.cli.printing import print_json, table
-    from stillroom.methods.registry import read
+    from stillroom.errors import BadInput
+    from stillroom.methods.registry import method_named, read
     from stillroom.recipe.reading import explain as lines_of
+    from stillroom.recipe.reading import explain_kind
 
-    lines = lines_of(read(recipe)[0])
+    if (recipe is None) == (method is None):
+        raise BadInput(
+            "neither a recipe nor a method is given, or both",
+            where="recipe explain",
+            why="keys and defaults are those of one method",
+            remedy="give a recipe's file, or --method direct",
+        )
+    if recipe is not None:
+        lines = lines_of(read(recipe)[0])
+    else:
+        lines = explain_kind(method_named(str(method)).recipe)
     if json:
         print_json(
             [dict(zip(("key", "value", "from", "about"), line, strict=True)) for line in lines]

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from stillroom.data.arrays import opened_npz
 from stillroom.data.dataset import Dataset, class_names, refuse_other_length
 from stillroom.data.files import CHUNK, Content, idx_header, opened
+from stillroom.data.other_tables import is_record, not_utf_8, refuse_other_separator
 from stillroom.errors import BadInput
 from stillroom.extras import needed
 
@@ -218,7 +219,10 @@ class CsvLines(Iterator[str]):
         self.taken = 0
 
     def __next__(self) -> str:
-        line = self._text.readline(LONGEST_LINE + 1)
+        try:
+            line = self._text.readline(LONGEST_LINE + 1)
+        except UnicodeDecodeError:
+            raise not_utf_8() from None
         self.taken += len(line)
         # A cell in quotes may hold line breaks, so one record may take many lines.
         if self.taken > LONGEST_LINE:
@@ -281,15 +285,27 @@ def column_place(header: list[str], wanted: str, where: str) -> int:
     Raises:
         BadInput: there is none, or there are several.
     """
-    if header.count(wanted) != 1:
-        # The header is not quoted: without a header line it would be somebody's record.
-        raise BadInput(
-            f"the first line does not hold exactly one column called {wanted!r}",
-            where=f"{where}, line 1",
-            remedy="put column names in the first line, and say which one holds the labels "
-            "(and ids or persons, if any)",
-        )
-    return header.index(wanted)
+    if header.count(wanted) == 1:
+        return header.index(wanted)
+    # The header is not quoted: without a header line it would be somebody's record.
+    refuse_other_separator(header, f"{where}, line 1")
+    alike = [name.strip().casefold() for name in header].count(wanted.strip().casefold())
+    remedy = (
+        "put column names in the first line, and say which one holds the labels (and ids or "
+        "persons, if any)"
+    )
+    if header.count(wanted) > 1:
+        remedy = "give each column a name of its own"
+    elif alike:
+        remedy = "there is one with other capital letters, or spaces around it: write both alike"
+    elif is_record(header):
+        remedy = "the first line looks like a record: put a line with column names above it"
+    raise BadInput(
+        f"the first line does not hold exactly one column called {wanted!r}",
+        where=f"{where}, line 1",
+        why="columns are found by their names",
+        remedy=remedy,
+    )
 
 
 def _parts(arrays: Sequence[str]) -> tuple[str | None, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from stillroom.data.readers import Classes, digits, npz_parts, read_csv, read_id
 from stillroom.data.svhn import read_svhn
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput
+from stillroom.nearest import near_file, near_name
 
 MODEL = "model"
 """What a recipe without records names as its source; no data set is called so."""
@@ -139,7 +139,8 @@ def load(
     >>> load("digit", root=Path("an empty home"))
     Traceback (most recent call last):
         ...
-    stillroom.errors.BadInput: no data set and no file is called 'digit'. \
+    stillroom.errors.BadInput: no data set and no file is called 'digit' [digit]. \
+Why it matters: without records there is nothing to look at. \
 What to do: did you mean 'digits'? Known: cifar-10, digits, fashion-mnist, mnist.
     """
     parts = load_parts(name_or_path, classes, labels=labels, root=root)
@@ -311,9 +312,10 @@ def _read_file(
 
 def _not_found(name: str, root: Path) -> BadInput:
     names = sorted([*KNOWN, *imported(root)])
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else "check the name or the path. "
+    hint = near_file(Path(name)) or near_name(name, names) or "check the name or the path. "
     return BadInput(
         f"no data set and no file is called {name!r}",
+        where=name,
+        why="without records there is nothing to look at",
         remedy=f"{hint}Known: {', '.join(names)}",
     )
