@@ -27,7 +27,7 @@ def near_file(path: Path) -> str:
         for count, beside in enumerate(path.absolute().parent.iterdir()):
             if count == MOST_NAMES:
                 break
-            if not beside.name.startswith("."):
+            if not beside.name.startswith(".") and beside.name != path.name:
                 names.append(beside.name)
     near = difflib.get_close_matches(path.name, sorted(names), n=1)
     return f"did you mean {str(path.with_name(near[0]))!r}? " if near else ""

@@ -15,7 +15,7 @@ def records(world, name="records.npy", shape=(3, 8, 8)):
     np.save(world.folder / name, np.ones(shape))
 
 
-@mistake(2, "no bundle", "modle", "certificate", "did you mean 'model'")
+@mistake(2, "no bundle", "modle", "with a manifest", "did you mean 'model'")
 def a_misspelt_bundle(world):
     world.bundle()
     records(world)
@@ -23,15 +23,15 @@ def a_misspelt_bundle(world):
     yield f"predict {told.quoted('what to do')[0]} records.npy"
 
 
-@mistake(2, "no bundle", "model.run", "certificate", "did you mean 'model'")
+@mistake(2, "that of a run", "model.run", "no model", "did you mean 'model'")
 def the_folder_of_a_run_for_its_bundle(world):
     world.bundle()
-    (world.folder / "model.run").mkdir()
+    world.write("model.run/run.json", "{}")
     told = yield "verify model.run"
     yield f"verify {told.quoted('what to do')[0]}"
 
 
-@mistake(2, "shape (9, 9)", "records.npy", "model", "(8, 8)")
+@mistake(2, "the model takes (8, 8)", "records.npy", "mean nothing", "into the shape")
 def records_of_another_shape(world):
     world.bundle()
     records(world, shape=(3, 9, 9))
@@ -48,7 +48,7 @@ def records_that_are_not_there(world):
     yield f"predict model {told.quoted('what to do')[0]}"
 
 
-@mistake(2, "column", "new.csv", "'dose'", "first line")
+@mistake(2, "not there: 'dose'", "new.csv, line 1", "missing", "in the first line")
 def a_table_that_lacks_a_column(world):
     world.bundle("visits")
     world.write("new.csv", "age,weight\n50,70\n")
@@ -83,7 +83,7 @@ def two_forms_of_answers(world):
     yield "predict model records.npy --json"
 
 
-@mistake(2, "size", "new.png", "given", "8")
+@mistake(2, "the model takes (8, 8)", "new.png", "mean nothing", "bring the pictures")
 def a_picture_of_another_size(world):
     world.bundle()
     Image.new("L", (9, 9)).save(world.folder / "new.png")
@@ -102,7 +102,7 @@ def a_bundle_that_was_changed(world):
     yield "verify model"
 
 
-@mistake(4, "epsilon", "certificate.json", "", "")
+@mistake(4, "certificate.json is not the file", "model", "", "")
 def a_certificate_that_was_touched_up(world):
     file = world.bundle("visits") / "certificate.json"
     whole = file.read_text()
@@ -114,7 +114,7 @@ def a_certificate_that_was_touched_up(world):
     yield "verify model"
 
 
-@mistake(4, "not signed by", "model", "", "")
+@mistake(4, "by another key", "model", "", "")
 def a_signature_by_another_key(world):
     world.bundle()
     from stillroom.cli import run
@@ -139,7 +139,7 @@ def the_private_key_for_the_public_one(world):
 
 
 @mistake(2, "the key cannot be read", "relase.key.pub", "compared", "did you mean")
-def a_misspelt_key(world):
+def a_misspelt_key_file(world):
     world.bundle()
     told = yield "verify model --key relase.key.pub"
     yield f"verify model --key {told.quoted('what to do')[0]}"

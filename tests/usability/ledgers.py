@@ -31,7 +31,7 @@ def no_budget_for_persons(world):
     yield CHECK
 
 
-@mistake(2, "can meet a budget for record", "ledger.sqlite", "protects each person", "person/add")
+@mistake(2, "can meet a budget for record", "--for", "protects each person", "person/add")
 def a_budget_for_the_wrong_unit(world):
     world.ledger(epsilon=0, unit="person")
     told = yield f"{BUDGET} --for record/add-or-remove"
@@ -39,7 +39,7 @@ def a_budget_for_the_wrong_unit(world):
     yield f"{BUDGET} --for {pair}"
 
 
-@mistake(2, "'persons'", "--for", "budget", "person/add-or-remove")
+@mistake(2, "'persons'", "--for", "somebody in particular", "person/add-or-remove")
 def a_budget_for_a_pair_that_is_none(world):
     world.ledger(epsilon=0, unit="person")
     yield f"{BUDGET} --for persons"
@@ -48,7 +48,7 @@ def a_budget_for_a_pair_that_is_none(world):
 
 @mistake(3, "does not fit the budget", "ledger.sqlite", "nothing was drawn", "ledger budget set")
 def a_budget_that_is_full(world):
-    world.ledger(epsilon=0.5)
+    world.ledger(epsilon=0.1)
     world.recipe()
     told = yield RELEASE
     yield told.command(MORE="9")
@@ -63,7 +63,7 @@ def a_budget_without_a_reason(world):
     yield BUDGET
 
 
-@mistake(2, "epsilon must be", "epsilon", "promise", "--epsilon")
+@mistake(2, "epsilon must be", "epsilon", "allows no answer", "such as 1")
 def a_budget_of_zero(world):
     world.ledger(epsilon=0)
     yield "ledger budget set ledger.sqlite --epsilon 0 --reason 'a test'"
@@ -138,7 +138,7 @@ def a_misspelt_ledger(world):
     yield f"ledger show {told.quoted('what to do')[0]}"
 
 
-@mistake(4, "not a ledger", "recipe.toml", "what was spent", "ledger show")
+@mistake(4, "not a ledger", "recipe.toml", "what was spent", "check the path")
 def a_recipe_for_a_ledger(world):
     world.ledger()
     world.recipe()
@@ -146,12 +146,14 @@ def a_recipe_for_a_ledger(world):
     yield "ledger show ledger.sqlite"
 
 
-@mistake(4, "no ledger of these data", "ledger.sqlite", "budget", "name the data")
+@mistake(2, "not one of these records", "ledger.sqlite", "pay for another", "made for")
 def a_ledger_compared_with_other_data(world):
     world.ledger()
-    world.arrays(x=__import__("numpy").eye(200), y=__import__("numpy").arange(200) % 10)
-    yield "ledger verify ledger.sqlite --data scans.npz"
-    yield "ledger verify ledger.sqlite --data digits"
+    world.visits()
+    world.recipe(VISITS)
+    yield "ledger verify ledger.sqlite --recipe recipe.toml"
+    world.recipe()
+    yield "ledger verify ledger.sqlite --recipe recipe.toml"
 
 
 @mistake(2, "cannot be written", "ledger.json", "never overwritten", "name a new file")

@@ -78,7 +78,8 @@ class Mistake:
         return self.make.__name__
 
 
-TABLE: list[Mistake] = []
+TABLE: dict[tuple[str, str], Mistake] = {}
+"""By file and name: pytest may import a file of rows twice."""
 
 
 def mistake(code, what, where, why, remedy, slow=False):
@@ -86,7 +87,8 @@ def mistake(code, what, where, why, remedy, slow=False):
     says = dict(zip(PARTS, (what, where, why, remedy), strict=True))
 
     def enter(make):
-        TABLE.append(Mistake(code, says, make, slow))
+        place = make.__code__.co_filename, make.__name__
+        TABLE[place] = Mistake(code, says, make, slow)
         return make
 
     return enter

@@ -63,7 +63,9 @@ def a_misspelt_class(world):
     yield CHECK
 
 
-@mistake(2, "a feature is not a number", "line 3, column 1 ('age')", "numbers", "turn text")
+@mistake(
+    2, "a feature is not a number", "line 3, column 1 ('age')", "trained on numbers", "turn text"
+)
 def a_word_among_numbers(world):
     world.visits(line_2="old,2,ill")
     world.recipe(VISITS)
@@ -280,7 +282,7 @@ def a_stray_file_among_pictures(world):
     yield CHECK
 
 
-@mistake(2, "needs a name", "--name", "called by", "--name NAME")
+@mistake(2, "needs a name", "--name", "found by its name", "--name NAME")
 def an_import_without_a_name(world):
     world.visits()
     told = yield "data import visits.csv --classes well,ill"

@@ -16,7 +16,7 @@ def row(mistake):
     return pytest.param(mistake, id=mistake.name, marks=[pytest.mark.slow] if mistake.slow else [])
 
 
-@pytest.mark.parametrize("mistake", map(row, TABLE))
+@pytest.mark.parametrize("mistake", map(row, TABLE.values()))
 def test_a_mistake_says_how_to_mend_it(mistake, world, capsys, quick, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO())
 
@@ -48,4 +48,4 @@ def mended(steps, told):
 
 
 def test_there_are_sixty_different_mistakes():
-    assert len({mistake.name for mistake in TABLE}) == len(TABLE) >= 60
+    assert len({mistake.name for mistake in TABLE.values()}) == len(TABLE) >= 60

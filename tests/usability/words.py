@@ -51,7 +51,7 @@ def an_epsilon_in_words_on_the_command_line(world):
     yield "plan --epsilon 2 --queries 50"
 
 
-@mistake(2, "two of", "plan", "third", "--queries")
+@mistake(2, "two of queries, sigma", "plan", "not two", "give two of queries")
 def a_plan_of_one_number(world):
     yield "plan --epsilon 2"
     yield "plan --epsilon 2 --queries 50"
@@ -85,7 +85,7 @@ def a_draft_for_a_table_with_words(world):
     world.write("visits.csv", "ward,age,label\nnorth,50,0\nsouth,60,1\n")
     flags = "--data visits.csv --classes 2 --declared-size 50 --unit record --epsilon 3"
     yield f"recipe new {flags} -o new.toml"
-    world.write("visits.csv", "ward,age,label\n0,50,0\n1,60,1\n" * 40)
+    world.write("visits.csv", "ward,age,label\n" + "0,50,0\n1,60,1\n" * 40)
     yield f"recipe new {flags} -o new.toml"
     yield "recipe check new.toml"
 

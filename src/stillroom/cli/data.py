@@ -209,6 +209,7 @@ def import_(
         raise BadInput(
             "the imported data set needs a name",
             where="--name",
+            why="it is found by its name from then on",
             remedy=f"give one: stillroom data import {name_or_file} --name NAME --classes 10; "
             f"or use a known name: {', '.join(KNOWN)}",
         )
@@ -253,6 +254,7 @@ def form_of(size: str | None, mode: str | None) -> PictureForm | None:
         raise BadInput(
             "the size is no number, and no two numbers",
             where="--size",
+            why="every picture is brought to that size",
             remedy="give one side, such as 64, or height x width, such as 48x64",
         )
     numbers = None if sides is None else [int(side) for side in sides]

@@ -211,5 +211,6 @@ def opened(path: Path) -> Iterator[Content]:
 def _unreadable(reason: str) -> BadInput:
     return BadInput(
         f"the file cannot be read ({reason})",
+        why="without it there are no records",
         remedy="check the path and the permissions, or get the file again",
     )

@@ -176,6 +176,7 @@ def read_csv(
                 raise BadInput(
                     "a line has not as many cells as the header has columns",
                     where=where,
+                    why="its numbers would be taken for those of another column",
                     remedy="repair the line; text with commas needs quotes",
                 )
             try:
@@ -250,6 +251,7 @@ def no_number(header: list[str], cells: list[str], features: list[int], where: s
     return BadInput(
         "a feature is not a number" if cells[wrong].strip() else "a feature is missing",
         where=f"{where}, {named_column(header, wrong)}",
+        why="a model is trained on numbers, and nothing is guessed",
         remedy="turn text columns into numbers, or name them as label, id or person"
         if cells[wrong].strip()
         else "fill the cell in, or leave out the record or the column",
@@ -333,6 +335,7 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
         if header is None:
             raise BadInput(
                 "the file does not start like an IDX file",
+                why="records of another format would be read as noise",
                 remedy="give the IDX file itself, plain or gzipped, not an archive around it",
             )
         dtype, shape = header

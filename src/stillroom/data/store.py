@@ -89,6 +89,7 @@ def save(
         raise BadInput(
             "the parts differ in their classes or in the shape or columns of their records",
             where=name,
+            why="what is learnt on one part is measured on another",
             remedy="save them under two names",
         )
     with fresh_folder(target) as folder:
@@ -150,6 +151,7 @@ What to do: did you mean 'digits'? Known: cifar-10, digits, fashion-mnist, mnist
         raise BadInput(
             f"the data set has no part {wanted!r}",
             where=str(name_or_path),
+            why="the part says which records are meant",
             remedy=f"ask for {known}" if known else "ask for no part: it has not been split",
         )
     return parts[wanted]
@@ -218,6 +220,7 @@ def _known(name: str, root: Path) -> Parts:
         raise BadInput(
             f"{name} is not in the data home yet, or its files are not the published ones",
             where=str(root / "data" / name),
+            why="figures on other files than the published ones compare with nothing",
             remedy=f"run `stillroom data import {name}`",
         )
     return {
@@ -265,6 +268,7 @@ def _meta(name: str, root: Path) -> dict[str, Any]:
         raise BadInput(
             "the data set was kept by another version, or its description is damaged",
             where=str(place),
+            why="its classes and columns could be misread",
             remedy=f"import it again: `stillroom data import FILE --name {name} --replace`",
         )
     return meta
@@ -293,6 +297,7 @@ def _read_file(
         raise BadInput(
             "an npy file holds one array, and a data set has records and labels",
             where=str(path),
+            why="without labels there is nothing to learn",
             remedy="save both with numpy.savez, as x and y",
         )
     if kind == "csv":
@@ -305,6 +310,7 @@ def _read_file(
         raise BadInput(
             "an IDX file of records needs its file of labels",
             where=str(path),
+            why="without labels there is nothing to learn",
             remedy="name the file of labels too (--labels)",
         )
     return {WHOLE: read_idx(path, labels, classes)}

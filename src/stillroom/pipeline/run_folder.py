@@ -21,9 +21,10 @@ from pathlib import Path
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import Head
+from stillroom.release.files import RUN_STATE
 
 LARGEST_STATE = 64 << 10
-STATE, NEWEST, PARTIES = "run.json", "head", "parties"
+STATE, NEWEST, PARTIES = RUN_STATE, "head", "parties"
 
 
 @dataclass

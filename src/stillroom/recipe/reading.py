@@ -132,7 +132,9 @@ def _fault(kind: type[Recipe], fault: Any) -> str:
     if fault["type"] == "missing":
         about = _about(kind, fault["loc"])
         return f"{place}: is missing{f' ({about})' if about else ''}"
-    return f"{place}: {fault['msg'].lower()}"
+    # Very small bounds are spelled out with all their noughts.
+    said = re.sub(r"\b0\.0{4,}\d+", lambda number: f"{float(number[0]):g}", fault["msg"])
+    return f"{place}: {said.lower()}"
 
 
 def _about(kind: type[BaseModel], place: tuple[int | str, ...]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from stillroom.documents import file_content
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate.ledger.chain import canonical
+from stillroom.nearest import near_file
 from stillroom.release import files, keys
 from stillroom.release.files import MANIFEST, digest, sha256, to_bytes
 
@@ -55,8 +56,16 @@ def read_files(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
             "there is no bundle at that place",
             where=str(folder),
             why="a bundle is a folder with a manifest",
-            remedy="check the path, and whether the folder may be read",
+            remedy=f"{near_file(folder)}check the path, and whether the folder may be read",
         ) from None
+    if MANIFEST not in names and files.RUN_STATE in names:
+        raise BadInput(
+            "the folder is that of a run, not of its bundle",
+            where=str(folder),
+            why="it holds what an interrupted run needs to go on, and no model",
+            remedy=f"{near_file(folder)}name the bundle's folder; if there is none, the run has "
+            "not come to its end, and the same `stillroom release` goes on",
+        )
     document = _manifest(folder)
     extra = sorted(names - {*document["files"], MANIFEST})
     if extra:

@@ -16,6 +16,7 @@ from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate.ledger.chain import Head, Row, broken, canonical, check_links, row_hash
 from stillroom.gate.ledger.database import connect, explained, remove
 from stillroom.gate.ledger.schema import APPLICATION_ID, EMPTY, SCHEMA_VERSION
+from stillroom.nearest import near_file
 
 DATED = ("open", "unit", "budget", "unset", "block")
 """Rows that tell their day. No other row tells a time: a step takes as long as its batch (K10)."""
@@ -129,7 +130,8 @@ class Store:
                 "there is no ledger at that place",
                 where=str(self.path),
                 why="without a ledger nothing may be drawn",
-                remedy="check the path, or make one with stillroom.Ledger.create",
+                remedy=f"{near_file(self.path)}check the path; the first `stillroom release` of "
+                "a recipe makes its ledger",
             )
         connection = self._connect()
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
