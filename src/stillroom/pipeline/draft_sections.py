@@ -10,10 +10,24 @@ from dataclasses import dataclass
 
 Numbers = Sequence[tuple[str, str, str]]
 """Keys, values, and what they mean."""
+NARROWEST = 24
+"""Characters before a comment."""
 MANY = 10_000
 """Units from which longer trainings and richer features pay."""
 LEAST_SIDE, LEAST_EDGES = 12, 4
 SKETCHED = 48
+
+
+def aligned(keys: Numbers, head: tuple[str, str] | None = None) -> list[str]:
+    """Lines of a recipe, with what they mean in one column.
+
+    >>> aligned([("steps", "60", "noisy sums"), ("rate", "1", "everyone")])
+    ['steps = 60               # noisy sums', 'rate = 1                 # everyone']
+    """
+    pairs = [(f"{key} = {value}", about) for key, value, about in keys]
+    lines = pairs if head is None else [head, *pairs]
+    wide = max(NARROWEST, *(len(text) for text, _ in lines))
+    return [f"{text:<{wide}} # {about}" for text, about in lines]
 
 
 @dataclass(frozen=True)
@@ -75,8 +89,7 @@ class Part:
     @property
     def text(self) -> str:
         """As it stands in the recipe."""
-        lines = [f"{f'{key} = {value}':<24} # {about}" for key, value, about in self.keys]
-        return "\n".join([f"{f'[{self.name}]':<24} # {self.about}", *lines])
+        return "\n".join(aligned(self.keys, head=(f"[{self.name}]", self.about)))
 
 
 def _features(scale: Scale, *, rich: bool) -> Part:

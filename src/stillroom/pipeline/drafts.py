@@ -11,7 +11,7 @@ from pathlib import Path
 from stillroom.data.picture_form import PictureForm
 from stillroom.errors import BadInput
 from stillroom.methods.registry import parse
-from stillroom.pipeline.draft_sections import SECTIONS, Numbers, Scale
+from stillroom.pipeline.draft_sections import SECTIONS, Scale, aligned
 from stillroom.pipeline.pricing import price
 
 LEAST_SIGMA, USUAL_SIGMA, MOST_SIGMA = 2.25, 6.0, 200.0
@@ -125,7 +125,7 @@ def _head(wishes: Wishes, file: str) -> str:
         ("method", _quoted(wishes.method), f"docs/{PAGES[wishes.method]} says what it does"),
         ("ledger", _quoted(wishes.ledger), about),
     ]
-    return "\n".join([*lines, *_keys(keys)])
+    return "\n".join([*lines, *aligned(keys)])
 
 
 def _data(wishes: Wishes) -> str:
@@ -160,7 +160,7 @@ def _data(wishes: Wishes) -> str:
     public = str(wishes.test_is_public).lower()
     told = "measured exactly, unprotected" if wishes.test_is_public else "counted with noise"
     keys.append(("test_is_public", public, told))
-    return "\n".join(["[data]", *_keys(keys)])
+    return "\n".join(["[data]", *aligned(keys)])
 
 
 def _privacy(wishes: Wishes, sigma: float) -> str:
@@ -173,7 +173,7 @@ def _privacy(wishes: Wishes, sigma: float) -> str:
         keys.append(("evaluation_sigma", f"{sigma:.4g}", "noise on each count of the test"))
     tuning = "stillroom's own numbers; undeclared once you try others on these data"
     keys.append(("tuning", '"public"', tuning))
-    return "\n".join(["[privacy]", *_keys(keys)])
+    return "\n".join(["[privacy]", *aligned(keys)])
 
 
 def _has_sketch(wishes: Wishes) -> bool:
@@ -189,10 +189,6 @@ def _pairs(form: PictureForm) -> list[str]:
 def _key(pair: str, about: str) -> tuple[str, str, str]:
     name, _, value = pair.partition(" = ")
     return name, value, about
-
-
-def _keys(keys: Numbers) -> list[str]:
-    return [f"{f'{name} = {value}':<24} # {about}" for name, value, about in keys]
 
 
 def _quoted(text: str) -> str:

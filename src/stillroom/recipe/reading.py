@@ -71,7 +71,7 @@ def parse(text: str, kind_of: KindOf, where: str = "recipe") -> Recipe:
     try:
         recipe = kind.model_validate(document)
     except ValidationError as error:
-        found = error.errors(include_url=False)
+        found = _without_new_names(kind, error.errors(include_url=False))
         faults = [_fault(kind, fault) for fault in found[:MOST_FAULTS]]
         if len(found) > len(faults):
             faults.append(f"and {len(found) - len(faults)} more")
@@ -119,6 +119,13 @@ def _refuse_unprintable(value: Any, where: str, place: str = "") -> None:
         for name, part in value.items() if isinstance(value, dict) else enumerate(value):
             inner = f"{place}.{shown_key(name)}" if place else shown_key(name)
             _refuse_unprintable(part, where, inner)
+
+
+def _without_new_names(kind: type[Recipe], faults: list[Any]) -> list[Any]:
+    """A key that is there under an older name is not missing as well."""
+    places = {".".join(map(shown_key, fault["loc"])) for fault in faults}
+    there = {new for old, new in kind.renamed.items() if old in places}
+    return [f for f in faults if ".".join(map(shown_key, f["loc"])) not in there]
 
 
 def _fault(kind: type[Recipe], fault: Any) -> str:
