@@ -9,11 +9,11 @@ export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: help demo test test-slow lint data docs clean
 .PHONY: bench bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd
-.PHONY: bench-pg bench-votes bench-in-memory
+.PHONY: bench-pg bench-votes bench-in-memory bench-predict bench-whole-path
 
 help:
 	@echo "make demo | test | test-slow | lint | data | docs | clean"
-	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-dpdfd | bench-pg | bench-votes | bench-in-memory"
+	@echo "make bench | bench-gate | bench-direct-speed | bench-direct | bench-ensemble | bench-rona | bench-dpdfd | bench-pg | bench-votes | bench-in-memory | bench-predict | bench-whole-path"
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -40,7 +40,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd bench-pg bench-votes bench-in-memory
+bench: bench-gate bench-direct-speed bench-direct bench-ensemble bench-rona bench-dpdfd bench-pg bench-votes bench-in-memory bench-predict bench-whole-path
 
 bench-gate: $(READY)
 	$(BIN)/python benchmarks/gate.py
@@ -88,6 +88,13 @@ bench-votes: $(READY)
 # Hundreds of runs in one process, as an audit makes them.
 bench-in-memory: $(READY)
 	$(BIN)/python benchmarks/in_memory.py
+
+# Records per second and memory of the command; from 5,000 files to answers.
+bench-predict: $(READY)
+	$(BIN)/python benchmarks/predict.py
+
+bench-whole-path: $(READY)
+	$(BIN)/python benchmarks/whole_path.py
 
 data: $(READY)
 	$(BIN)/stillroom data import mnist

@@ -27,10 +27,11 @@ from statistics import mean
 import numpy as np
 
 from draws import Benchmark, Parts, Row
+from found_once import find_once
 from measuring import peak_mb, read, result_line, spread
 from releases import OVERALL, started, toml_of
 from stillroom.data import Dataset
-from stillroom.data.store import load_parts
+from stillroom.data.store import home, load_parts
 from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import parse
 from stillroom.pipeline.holders import holders
@@ -52,6 +53,7 @@ UNEVEN: Parts = {"split": "uneven", "smallest": 10, "concentration": 0.3, "large
 ALONE = ("summed-response", "response", "unary", "geometric")
 """Noise that each entity draws by itself, summed or seen one by one."""
 FEWER = 2000
+FEATURES = home() / "work" / "benchmark-features"
 COUNTS = (25, 50, 100, 250, 500, 1000)
 SHARES = ("1/10", "1/4", "1/2")
 
@@ -163,6 +165,7 @@ def parts_of(row: Row) -> tuple[Sealed[Dataset], Dataset, Dataset]:
 
 def drawn(row: Row, number: int) -> Parts:
     """One draw: the student's accuracy, and the largest epsilon of an entity."""
+    find_once(FEATURES)
     recipe = parse(started(row.text, "student", number))
     begun = time.perf_counter()
     sensitive, public, report = parts_of(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import pickle
 import struct
@@ -218,12 +219,33 @@ def pets(path: Path) -> None:
         Image.new("RGB", (4, 4)).save(path / name / "1.png")
 
 
-def of_pets(name: str, says: str, make: Maker, file: str = "2.png") -> Case:
+def of_pets(
+    name: str, says: str, make: Maker, *options: str, file: str = "2.png", code: int = 2
+) -> Case:
     def beside(path: Path) -> None:
         pets(path)
         make(path / "dog" / file)
 
-    return case(f"pictures: {name}", "pets", beside, says)
+    return case(f"pictures: {name}", "pets", beside, says, *options, code=code)
+
+
+def converted(name: str, says: str, make: Maker, code: int = 2) -> Case:
+    """The same, brought to a size and a mode."""
+    return of_pets(f"converted, {name}", says, make, "--size", "4", "--mode", "grey", code=code)
+
+
+def palette_of_zeros(side: int) -> bytes:
+    """A whole PNG of so many pixels, a thousandth of that on disk, half of them transparent."""
+    stream = io.BytesIO()
+    picture = Image.new("P", (side, side))
+    picture.save(stream, "PNG", transparency=0, compress_level=1)
+    return stream.getvalue()
+
+
+def exif_that_points_at_itself() -> bytes:
+    entry = struct.pack(">2H2I", 0x8769, 4, 1, 8)
+    block = b"Exif\0\0MM\0*" + struct.pack(">IH", 8, 1) + entry + struct.pack(">I", 8)
+    return encoded("JPEG", exif=block)
 
 
 FRAMES = [Image.new("RGB", (4, 4), colour) for colour in ("red", "blue")]
@@ -251,6 +273,34 @@ PICTURES = [
     of_pets("900 million pixels", "pixels", holding(png(30_000, 30_000))),
     of_pets("150 million bytes", "MiB once", holding(png(7_000, 7_000, 2))),
     of_pets("no pixel", "no readable picture", holding(png(0, 0))),
+    of_pets("a GIF", "a GIF is not read", holding(encoded("GIF"))),
+]
+
+CONVERTED = [
+    converted("a pipe", "plain file", lambda path: os.mkfifo(path)),
+    converted("a device", "plain file", lambda path: path.symlink_to("/dev/zero")),
+    converted("an empty file", "no readable picture", holding(b"")),
+    converted("a PNG that is cut", "no readable picture", holding(encoded("PNG")[:-30])),
+    converted("a TIFF that is cut", "no readable picture", holding(encoded("TIFF")[:20])),
+    converted("a GIF", "a GIF is not read", holding(encoded("GIF"))),
+    converted(
+        "two frames",
+        "several pictures",
+        holding(encoded("TIFF", save_all=True, append_images=FRAMES)),
+    ),
+    converted("PostScript", "no readable picture", holding("%!PS-Adobe-3.0 EPSF-3.0\nshowpage\n")),
+    converted("900 million pixels", "pixels", holding(png(30_000, 30_000))),
+    converted("64 million pixels", "MiB once", holding(png(8_000, 8_000))),
+    converted("1 bit for each of 64 million", "MiB once", holding(lambda: palette_of_zeros(8_000))),
+    converted("as many as may be", "", holding(lambda: palette_of_zeros(5_700)), code=0),
+    converted("no pixel", "no readable picture", holding(png(0, 0))),
+    converted("one row of a million", "", holding(png(1 << 20, 1, 0, bytes(1 + (1 << 20)))), 0),
+    converted("one column", "", holding(png(1, 1 << 20, 0, bytes(2 << 20))), 0),
+    converted("EXIF in a circle", "", holding(exif_that_points_at_itself), 0),
+    converted("EXIF of nothing", "", holding(encoded("JPEG", exif=b"Exif\0\0" + b"\xff" * 60)), 0),
+    of_pets("a size of thousands of digits", "--size", holding(png(3, 3)), "--size", "9" * 5000),
+    of_pets("a size below zero", "--size", holding(png(3, 3)), "--size=-1"),
+    of_pets("a mode that is none", "mode", holding(png(3, 3)), "--mode", "\x1b[2J"),
 ]
 
 
@@ -331,4 +381,4 @@ PATHS = [
     labels_from("labels from a folder", lambda path: path.mkdir(), "plain file"),
 ]
 
-CASES: list[Case] = [*NPZ, *IDX, *CSV, *PICTURES, *MAT, *CIFAR, *PATHS]
+CASES: list[Case] = [*NPZ, *IDX, *CSV, *PICTURES, *CONVERTED, *MAT, *CIFAR, *PATHS]

@@ -57,6 +57,21 @@ def _csv(columns: list[str]) -> Callable[[Path], list[str]]:
     return _given(lambda path: write_csv(path, columns, ROWS), "x.csv")
 
 
+def _circle(path: Path) -> None:
+    path.mkdir()
+    for name in ("a", "b", "c"):
+        (path / name).symlink_to(".")
+    (path / "x.png").symlink_to("y.png")
+    (path / "y.png").symlink_to("x.png")
+    (path / "z.png").touch()
+
+
+def _broken(path: Path) -> None:
+    path.mkdir()
+    for number in range(1000):
+        (path / f"{number}.png").touch()
+
+
 def _csv_of_nothing(folder: Path) -> list[str]:
     return _given(lambda path: write_csv(path, COLUMNS, []), "x.csv")(folder)
 
@@ -138,6 +153,8 @@ OTHERS = [
     Case("an empty CSV file", _given(lambda p: p.write_bytes(b""), "x.csv"), 2),
     Case("a CSV file of a header", _csv_of_nothing, 2, "no record"),
     Case("a picture that is none", _given(lambda p: p.write_bytes(b"no"), "x.png"), 2, "picture"),
+    Case("a folder that holds itself", _given(_circle, "scans"), 2, "left out"),
+    Case("a thousand broken pictures", _given(_broken, "scans"), 2, "1,000 of 1,000"),
     Case("other columns", _csv([f"g{i}" for i in range(FEATURES)]), 2, "columns"),
     Case(
         "a column less",
@@ -159,6 +176,9 @@ MODELS = [
             *(("shape", None), ("shape", FEATURES), ("shape", ["12"]), ("shape", [True])),
             *(("shape", [2**70]), ("shape", [1] * 50), ("shape", {}), ("shape", [])),
             *(("classes", None), ("classes", "abc"), ("classes", [1, 2, 3]), ("classes", [])),
+            *(("pictures", 7), ("pictures", {"size": [2**70] * 2, "mode": None, "rules": 1})),
+            *(("pictures", {"size": None, "mode": "grey", "rules": 1}), ("pictures", [])),
+            *(("pictures", {"size": [[]], "mode": [], "rules": 2**70}),),
             *(("columns", 7), ("columns", ["a"]), ("columns", [None] * FEATURES)),
         )
     ),

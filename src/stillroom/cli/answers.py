@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from stillroom.cli.printing import csv_line, printable
+from stillroom.cli.printing import csv_lines, printable
 
 if TYPE_CHECKING:
     from stillroom.release.strangers_model import Labels, Logits
@@ -43,9 +43,11 @@ class Printed:
         else:
             rows = zip(names, labels.tolist(), shares.tolist(), strict=True)
             shown = [(printable(n), self._classes[label], f"{s:.4f}") for n, label, s in rows]
-            head = ["name,class,probability"] if self._style == "csv" and not self.count else []
-            lines = [csv_line(*row) if self._style == "csv" else "\t".join(row) for row in shown]
-            sys.stdout.write("\n".join([*head, *lines, ""]))
+            if self._style == "csv":
+                head = () if self.count else (("name", "class", "probability"),)
+                sys.stdout.write(csv_lines((*head, *shown)))
+            else:
+                sys.stdout.write("".join("\t".join(row) + "\n" for row in shown))
             sys.stdout.flush()
         self.count += len(names)
 

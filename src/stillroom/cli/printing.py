@@ -7,7 +7,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,18 +37,20 @@ def printable(text: str) -> str:
     >>> printable("a\\x1b[2Jb.png")
     'a\\\\x1b[2Jb.png'
     """
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def csv_line(*cells: str) -> str:
-    """A line of a CSV file, without its end.
+def csv_lines(rows: Iterable[Sequence[str]]) -> str:
+    """Lines of a CSV file.
 
-    >>> csv_line("a, b", "c")
-    '"a, b",c'
+    >>> csv_lines([("a, b", "c"), ("d", "e")])
+    '"a, b",c\\nd,e\\n'
     """
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(cells)
-    return line.getvalue()
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(rows)
+    return lines.getvalue()
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
