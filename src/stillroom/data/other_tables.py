@@ -41,6 +41,15 @@ def refuse_utf_16(start: bytes) -> None:
         raise not_utf_8("UTF-16", "utf-16")
 
 
+def is_text(content: bytes) -> bool:
+    """Whether bytes may be a text in some encoding: they hold no control characters.
+
+    >>> is_text("größe".encode("latin-1")), is_text(bytes([0xFF, 0xD8, 0xFF, 0xE0, 0, 16]))
+    (True, False)
+    """
+    return not any(byte < ord("\t") or ord("\r") < byte < ord(" ") for byte in content)
+
+
 def not_utf_8(said: str = "Latin-1 (Windows), it seems", code: str = "latin1") -> BadInput:
     """The refusal of a text in another encoding."""
     return BadInput(

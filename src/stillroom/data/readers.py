@@ -20,7 +20,7 @@ import numpy.typing as npt
 from stillroom.data.arrays import opened_npz
 from stillroom.data.dataset import Dataset, class_names, refuse_other_length
 from stillroom.data.files import CHUNK, Content, idx_header, opened
-from stillroom.data.other_tables import is_record, not_utf_8, refuse_other_separator
+from stillroom.data.other_tables import is_record, is_text, not_utf_8, refuse_other_separator
 from stillroom.errors import BadInput
 from stillroom.extras import needed
 
@@ -222,8 +222,10 @@ class CsvLines(Iterator[str]):
     def __next__(self) -> str:
         try:
             line = self._text.readline(LONGEST_LINE + 1)
-        except UnicodeDecodeError:
-            raise not_utf_8() from None
+        except UnicodeDecodeError as fault:
+            if is_text(fault.object):
+                raise not_utf_8() from None
+            raise
         self.taken += len(line)
         # A cell in quotes may hold line breaks, so one record may take many lines.
         if self.taken > LONGEST_LINE:
