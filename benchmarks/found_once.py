@@ -14,7 +14,9 @@ import joblib
 
 from stillroom.features import feature_map
 from stillroom.features.extraction import Extractor
+from stillroom.features.projection import fit_projection
 from stillroom.methods.votes import queries
+from stillroom.public.neighbour_graph import neighbour_graph
 
 
 def find_once(folder: Path) -> None:
@@ -24,7 +26,7 @@ def find_once(folder: Path) -> None:
         folder: where they are kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    grid, fit, graph = Extractor.grid, feature_map.fit_projection, queries.neighbour_graph
+    grid, fit, graph = Extractor.grid, fit_projection, neighbour_graph
 
     def kept_grid(self: Extractor, x: Any, **options: Any) -> Any:
         return _kept(folder, ("grid", self.digest, x), lambda: grid(self, x, **options))
@@ -36,9 +38,13 @@ def find_once(folder: Path) -> None:
     def kept_graph(*asked: Any) -> Any:
         return _kept(folder, ("graph", *asked), lambda: graph(*asked))
 
-    setattr(Extractor, "grid", kept_grid)
-    setattr(feature_map, "fit_projection", kept_fit)
-    setattr(queries, "neighbour_graph", kept_graph)
+    remembered: tuple[tuple[Any, str, Any], ...] = (
+        (Extractor, "grid", kept_grid),
+        (feature_map, "fit_projection", kept_fit),
+        (queries, "neighbour_graph", kept_graph),
+    )
+    for place, name, kept in remembered:
+        setattr(place, name, kept)
 
 
 def _kept(folder: Path, asked: tuple[Any, ...], find: Callable[[], Any]) -> Any:

@@ -13,7 +13,9 @@ from PIL import Image
 from hostile.file_making import png
 from stillroom.cli import run
 from stillroom.data import PictureForm, read_images
+from stillroom.data.folders import read_folder
 from stillroom.data.loading import load_split
+from stillroom.data.persons import Persons
 from stillroom.data.pictures import picture_in, read_picture
 from stillroom.data.store import load_parts
 from stillroom.errors import BadInput
@@ -188,14 +190,33 @@ def test_one_picture_more_changes_no_other(pets):
     assert np.array_equal(after.x[1:], before.x)
 
 
-def test_ids_are_those_of_converted_pictures(pets):
-    """Another file with the same converted pixels is the same record."""
-    before = read_images(pets, form=GREY).ids
-    for row, name in enumerate(("cat/a.png", "cat/b.jpg")):
-        x = read_images(pets, form=GREY).x[row]
-        Image.fromarray(x).save((pets / name).with_suffix(".png"))
-    (pets / "cat" / "b.jpg").unlink()
-    assert read_images(pets, form=GREY).ids == before
+def test_ids_are_those_of_the_pictures_as_they_are_stored(pets):
+    """A ledger must know them again in another size, or it would grant a second budget."""
+    ids = {read_images(pets, form=form).ids for form in (GREY, COLOUR, PictureForm((9, 9), "grey"))}
+    assert len(ids) == 1
+    (first, *_) = ids.pop()
+    Image.new("RGBA", (7, 9), (1, 9, 9)).save(pets / "cat" / "a.png")
+    assert first not in read_images(pets, form=GREY).ids
+
+
+def test_ids_of_plain_pictures_are_the_same_with_and_without_a_form(pets, tmp_path):
+    for number, path in enumerate(sorted(pets.glob("*/*"))):
+        path.unlink()
+        Image.new("RGB", (7, 9), (number, 2, 3)).save(path.with_suffix(".png"))
+    assert read_images(pets).ids == read_images(pets, form=GREY).ids
+    (tmp_path / "owners.csv").write_text("person\n" + "Ann\nBob\nAnn\nCas\n")
+    owners = Persons(listed=tmp_path / "owners.csv")
+    plain, small = (read_folder(pets, None, owners, form)["all"] for form in (None, GREY))
+    assert plain.ids == small.ids
+    assert set(plain.ids).isdisjoint(read_images(pets).ids)
+    named = "file,person\n" + "".join(
+        f"{path.relative_to(pets)},{name}\n"
+        for path, name in zip(sorted(pets.glob("*/*")), plain.persons, strict=True)
+    )
+    (tmp_path / "files.csv").write_text(named)
+    by_file = Persons(listed=tmp_path / "files.csv")
+    plain, small = (read_folder(pets, None, by_file, form)["all"] for form in (None, GREY))
+    assert plain.ids == small.ids
 
 
 def test_memory_is_that_of_small_pictures(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +31,8 @@ LARGEST_INTEGER = 2**53
 """Beyond it a feature is no exact float64, and two different records would share an id."""
 
 MOST_CLASSES = 65536
-BLOCK = 1 << 22
-"""Numbers that are hashed together, as float64: pictures of any size take 32 MiB at most."""
+BLOCK = 1 << 17
+"""Numbers that are hashed together, as float64: a large picture takes no memory to speak of."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,21 +343,49 @@ def _refuse_twins(ids: tuple[str, ...], where: str) -> None:
         seen.add(name)
 
 
-def _content_ids(dataset: Dataset) -> tuple[str, ...]:
+def content_of(numbers: npt.NDArray[Any], label: int, person: str = "") -> str:
+    """The digest that the id of a record without a given one is made of.
+
+    Args:
+        numbers: of the record, as they are stored.
+        label: its class.
+        person: whose it is.
+    """
+    digest, flat = hashlib.sha256(), numbers.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        # One number format for all files; adding 0 turns the other zero, -0.0, into 0.0.
+        digest.update((flat[start : start + BLOCK].astype("<f8") + 0.0).tobytes())
+    digest.update(label.to_bytes(8, "little"))
+    digest.update(person.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def ids_of(contents: Iterable[str]) -> tuple[str, ...]:
+    """Ids made from content: equal records are numbered.
+
+    >>> ids_of(["0f", "0f"])
+    ('sha256:0f-0', 'sha256:0f-1')
+    """
     seen: Counter[str] = Counter()
     ids = []
-    persons = dataset.persons or ("",) * len(dataset)
-    width = int(np.prod(dataset.shape))
-    together = max(1, BLOCK // width)
-    for start in range(0, len(dataset), together):
-        rows = dataset.x[start : start + together].reshape(-1, width)
-        # One number format for all files; adding 0 turns the other zero, -0.0, into 0.0.
-        numbers = rows.astype("<f8") + 0.0
-        for place, row in enumerate(numbers, start):
-            digest = hashlib.sha256(row.tobytes())
-            digest.update(int(dataset.y[place]).to_bytes(8, "little"))
-            digest.update(persons[place].encode("utf-8", "surrogatepass"))
-            content = digest.hexdigest()
-            ids.append(f"{CONTENT_ID}{content}-{seen[content]}")
-            seen[content] += 1
+    for content in contents:
+        ids.append(f"{CONTENT_ID}{content}-{seen[content]}")
+        seen[content] += 1
     return tuple(ids)
+
+
+def ids_with_persons(ids: Sequence[str], persons: Sequence[str]) -> tuple[str, ...]:
+    """Ids made from content, now that it is known whose each record is.
+
+    Equal records of two persons are told apart, so that no person's records number another's.
+    """
+    return ids_of(
+        hashlib.sha256(f"{_first_of_equals(own)} {person}".encode()).hexdigest()
+        for own, person in zip(ids, persons, strict=True)
+    )
+
+
+def _content_ids(dataset: Dataset) -> tuple[str, ...]:
+    persons = dataset.persons or ("",) * len(dataset)
+    labels = dataset.y.tolist()
+    return ids_of(map(content_of, dataset.x, labels, persons))

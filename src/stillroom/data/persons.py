@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
 
-from stillroom.data.dataset import Dataset
+from stillroom.data.dataset import Dataset, ids_with_persons
 from stillroom.data.files import opened
 from stillroom.data.readers import CsvLines, column_place, short_name
 from stillroom.errors import BadInput
@@ -126,8 +126,7 @@ class Persons:
         for part in sorted(parts, key=lambda name: name == "test"):
             data = parts[part]
             own, names = names[: len(data)], names[len(data) :]
-            ids = () if data.ids_from_content else data.ids
-            # Made again: ids made from content tell equal records of two persons apart.
+            ids = ids_with_persons(data.ids, own) if data.ids_from_content else data.ids
             about = (data.x, data.y, data.classes, ids, tuple(own), data.name, data.columns)
             found[part] = Dataset(*about)
         return {part: found[part] for part in parts}

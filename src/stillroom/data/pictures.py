@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from stillroom.data.dataset import Dataset, class_names
+from stillroom.data.dataset import Dataset, class_names, content_of, ids_of
 from stillroom.data.files import MOST_CONTENT, plain_file, too_much
 from stillroom.data.picture_form import PictureForm, need_pillow
 from stillroom.data.readers import Classes
@@ -29,6 +29,8 @@ MODES = {"L": 1, "I;16": 2, "I": 4, "RGB": 3, "RGBA": 4}
 
 Grey, 16-bit grey as two versions call it, colour, colour with transparency.
 """
+
+Look = Callable[[npt.NDArray[Any]], None]
 
 MOST_BYTES = 4
 """Bytes of a pixel while it is converted."""
@@ -75,10 +77,19 @@ def read_images(
     owners = None
     if person_of is not None:
         owners = tuple(person_of(file.relative_to(folder).as_posix()) for file in files)
-    labels = np.array([label for _, label in labelled])
+    labels = [label for _, label in labelled]
+    contents: list[str] = []
+
+    def look(stored: npt.NDArray[Any]) -> None:
+        place = len(contents)
+        person = "" if owners is None else owners[place]
+        contents.append(content_of(stored, labels[place], person))
+
     with located(folder):
-        x = _alike(files, form)
-    return Dataset(x, labels, names, (), owners, str(path))
+        x = _alike(files, form, look)
+    # Of the pictures as they are stored: a ledger knows them again in any size and mode.
+    ids = () if form is None else ids_of(contents)
+    return Dataset(x, np.array(labels), names, ids, owners, str(path))
 
 
 def _files(found: dict[str, Path], names: Sequence[str]) -> Iterator[tuple[Path, int]]:
@@ -95,10 +106,10 @@ def _files(found: dict[str, Path], names: Sequence[str]) -> Iterator[tuple[Path,
         yield from ((file, number) for file in files)
 
 
-def _alike(files: Sequence[Path], form: PictureForm | None) -> npt.NDArray[Any]:
+def _alike(files: Sequence[Path], form: PictureForm | None, look: Look) -> npt.NDArray[Any]:
     """Pictures that have one shape and type, or are brought to them, as one array."""
     most = max(MOST_CONTENT, GROWTH * sum(map(_stored, files)))
-    pictures = (picture_in(file, form, most) for file in files)
+    pictures = (picture_in(file, form, most, look) for file in files)
     first = next(pictures)
     _refuse_more(len(files), first, form, most)
     x = np.empty((len(files), *first.shape), first.dtype)
@@ -151,12 +162,16 @@ def _stored(file: Path) -> int:
 
 
 def picture_in(
-    file: Path, form: PictureForm | None = None, most: int = MOST_CONTENT
+    file: Path,
+    form: PictureForm | None = None,
+    most: int = MOST_CONTENT,
+    look: Look = lambda stored: None,
 ) -> npt.NDArray[Any]:
     """The pixels of a picture's file; as `read_picture`, and its refusals name the file."""
     with plain_file(file) as (stream, size):
         sized = form is not None and form.size is not None
-        return read_picture(stream, max(MOST_CONTENT, GROWTH * size) if sized else most, form)
+        most = max(MOST_CONTENT, GROWTH * size) if sized else most
+        return read_picture(stream, most, form, look)
 
 
 def sub_folders(folder: Path) -> dict[str, Path]:
@@ -196,7 +211,10 @@ def folder_classes(folders: Sequence[Path], classes: Classes) -> tuple[str, ...]
 
 
 def read_picture(
-    stream: IO[bytes], most: int = MOST_CONTENT, form: PictureForm | None = None
+    stream: IO[bytes],
+    most: int = MOST_CONTENT,
+    form: PictureForm | None = None,
+    look: Look = lambda stored: None,
 ) -> npt.NDArray[Any]:
     """The pixels of one picture: (height, width), or (height, width, channels).
 
@@ -204,6 +222,7 @@ def read_picture(
         stream: the picture's file.
         most: bytes that its pixels may take before it is converted.
         form: what it is brought to; None takes it as it is.
+        look: told the pixels as they are stored, before they are converted.
 
     Raises:
         BadInput: Pillow is not installed, the file is no picture of a known kind, or a header
@@ -227,7 +246,10 @@ def read_picture(
                     each = MODES[picture.mode] if form is None else MOST_BYTES
                     if picture.width * picture.height * each > most:
                         raise too_much(f"{most >> 20} MiB")
-                    return np.array(picture) if form is None else form.pixels(picture)
+                    if form is None:
+                        return np.array(picture)
+                    look(np.asarray(picture))
+                    return form.pixels(picture)
     except (BadInput, MemoryError):
         raise
     except (image.DecompressionBombWarning, image.DecompressionBombError):
