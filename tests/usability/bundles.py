@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image
 
 from usability.mistakes import mistake
+from usability.world import RECIPE
 
 
 def records(world, name="records.npy", shape=(3, 8, 8)):
@@ -92,7 +93,7 @@ def a_picture_of_another_size(world):
     yield "predict model new.png"
 
 
-@mistake(4, "recipe.toml", "model", "", "")
+@mistake(4, "recipe.toml is not the file", "model", "cannot vouch", "for an unchanged copy")
 def a_bundle_that_was_changed(world):
     recipe = world.bundle() / "recipe.toml"
     whole = recipe.read_bytes()
@@ -102,7 +103,7 @@ def a_bundle_that_was_changed(world):
     yield "verify model"
 
 
-@mistake(4, "certificate.json is not the file", "model", "", "")
+@mistake(4, "certificate.json is not", "model", "cannot vouch", "for an unchanged copy")
 def a_certificate_that_was_touched_up(world):
     file = world.bundle("visits") / "certificate.json"
     whole = file.read_text()
@@ -114,7 +115,7 @@ def a_certificate_that_was_touched_up(world):
     yield "verify model"
 
 
-@mistake(4, "by another key", "model", "", "")
+@mistake(4, "by another key", "model", "cannot vouch", "give the public key of whoever")
 def a_signature_by_another_key(world):
     world.bundle()
     from stillroom.cli import run
@@ -124,7 +125,7 @@ def a_signature_by_another_key(world):
     yield "verify model --key release.key.pub"
 
 
-@mistake(4, "not signed", "model", "", "")
+@mistake(4, "not signed", "model", "cannot vouch", "without --key")
 def a_bundle_without_the_signature_that_is_asked_for(world):
     world.bundle("visits")
     yield "verify model --key release.key.pub"
@@ -172,8 +173,20 @@ def a_card_that_exists(world):
     yield "card model -o new.html"
 
 
-@mistake(2, "generator", "model", "", "")
+SKETCH = """
+[sketch]
+mu = "1/10"
+coefficients = 20
+directions = 4
+centres = 1
+"""
+
+
+@mistake(2, "has no generator", "model", "makes none", "with a [sketch]", slow=True)
 def samples_of_a_model_without_a_generator(world):
     world.bundle()
     yield "sample model -n 10 -o new.npz"
-    yield "verify model"
+    world.ledger()
+    world.recipe(f"{RECIPE}{SKETCH}")
+    yield "release recipe.toml -o sketched"
+    yield "sample sketched -n 10 -o new.npz"

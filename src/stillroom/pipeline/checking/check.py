@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -142,9 +141,14 @@ def _split_or_faults(report: Report, recipe: Recipe, files: Path) -> Split | Non
     except StillroomError as first:
         data = recipe.data
         columns = {"id": data.id_column, "person": data.person_column}
-        faults: Sequence[StillroomError] = faults_of(
-            data.source, files, data.classes, columns, data.form
-        )
+        if getattr(data, "schema", None) is not None:
+            # A schema has rules of its own, and its reader says which is broken.
+            report.misfit(first)
+            return None
+        try:
+            faults = faults_of(data.source, files, data.classes, columns, data.form)
+        except StillroomError:
+            faults = []
         for fault in faults or [first]:
             report.misfit(fault)
         return None
