@@ -187,7 +187,7 @@ def official_parts_that_are_not_there(world):
     yield CHECK
 
 
-@mistake(2, "a paper's algorithm", "mode, purpose", "infinity", 'purpose = "benchmark"')
+@mistake(2, "a paper's algorithm", "mode, purpose", "infinity", 'purpose = "benchmark"', slow=True)
 def a_papers_algorithm_on_a_ledger_for_release(world):
     world.recipe(PUBLISHED)
     yield RELEASE
