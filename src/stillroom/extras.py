@@ -7,6 +7,19 @@ from contextlib import contextmanager
 
 from stillroom.errors import BadInput
 
+EXTRA_OF = {
+    **dict.fromkeys(
+        (
+            *("PIL", "joblib", "numba", "onnx", "onnxruntime", "onnxscript", "opacus"),
+            *("safetensors", "sklearn", "threadpoolctl", "torch"),
+        ),
+        "train",
+    ),
+    **dict.fromkeys(("dask", "distributed", "ray"), "cluster"),
+    **dict.fromkeys(("gmpy2", "mpyc"), "mpc"),
+}
+"""The packages that come with an extra, by their import names."""
+
 
 @contextmanager
 def needed(package: str, where: str, why: str, extra: str = "train") -> Iterator[None]:

@@ -72,7 +72,10 @@ class Pair:
         except ValueError:
             known = ", ".join(f"{u}/{r}" for u in Unit for r in Relation)
             raise BadInput(
-                f"unknown unit and relation {text!r}", remedy=f"use one of: {known}"
+                f"unknown unit and relation {text!r}",
+                where="pair (--for)",
+                why="a promise is made to somebody in particular",
+                remedy=f"use one of: {known}",
             ) from None
 
 

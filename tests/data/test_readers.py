@@ -206,7 +206,8 @@ BROKEN_CSV = {
     "no records": ("a,label\n", "no records"),
     "no features": ("label\n0\n", "no features"),
     "open quote": ('a,label\n"4242,0\n', "damaged"),
-    "not text": ("a,label\n\udcff,0\n", "damaged"),
+    "not UTF-8": ("a,label\n\udcff,0\n", "in Latin-1"),
+    "not text": ("a,label\n\udcff\x01\x02,0\n", "damaged"),
 }
 
 

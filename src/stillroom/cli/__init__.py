@@ -32,14 +32,23 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     import click
+    from click.exceptions import NoArgsIsHelpError
 
     from stillroom.cli.app import app
+    from stillroom.cli.misuse import misused
     from stillroom.errors import BadInput, StillroomError
+    from stillroom.extras import EXTRA_OF, unloaded
 
     try:
         result = app(args=arguments, prog_name="stillroom", standalone_mode=False)
     except StillroomError as error:
         _explain(error)
+        return error.exit_code
+    except click.UsageError as error:
+        if isinstance(error, NoArgsIsHelpError):
+            error.show()
+        else:
+            _explain(misused(error))
         return error.exit_code
     except click.ClickException as error:
         error.show()
@@ -54,17 +63,29 @@ def _run(arguments: list[str]) -> int:
             )
         )
         return BadInput.exit_code
+    except ModuleNotFoundError as fault:
+        package = (fault.name or "").partition(".")[0]
+        if package not in EXTRA_OF or os.environ.get("STILLROOM_TRACEBACK"):
+            return _unexpected(fault)
+        why, extra = "this command needs it", EXTRA_OF[package]
+        where = " ".join(arguments[:1])
+        _explain(unloaded(package, where, why, absent=True, extra=extra))
+        return BadInput.exit_code
     except BrokenPipeError:
         # The reader of our output has closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as fault:
-        if os.environ.get("STILLROOM_TRACEBACK"):
-            raise
         # A file that ends too early is no wish to abort, though typer takes it for one.
-        return _fault(fault.__cause__ or fault if isinstance(fault, click.Abort) else fault)
+        return _unexpected(fault.__cause__ or fault if isinstance(fault, click.Abort) else fault)
     # Typer turns Ctrl-C into a code of its own, which is the same one.
     return result if isinstance(result, int) else 0
+
+
+def _unexpected(fault: BaseException) -> int:
+    if os.environ.get("STILLROOM_TRACEBACK"):
+        raise fault
+    return _fault(fault)
 
 
 def _fault(fault: BaseException) -> int:

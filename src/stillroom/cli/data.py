@@ -132,12 +132,12 @@ def show(
     columns = {"label": label_column, "id": id_column, "person": person_column}
     parts = load_parts(
         name_or_file,
-        _classes(classes),
+        classes_of(classes),
         labels=labels,
         columns=columns,
         schema=None if schema is None else Schema.read(schema),
         persons=persons_of(person_pattern, persons),
-        form=_form(size, mode),
+        form=form_of(size, mode),
     )
     first = next(iter(parts.values()))
     counts = {
@@ -215,15 +215,16 @@ def import_(
         raise BadInput(
             "the imported data set needs a name",
             where="--name",
+            why="it is found by its name from then on",
             remedy=f"give one: stillroom data import {name_or_file} --name NAME --classes 10; "
             f"or use a known name: {', '.join(KNOWN)}",
         )
     columns = {"label": label_column, "id": id_column, "person": person_column}
-    owners, form = persons_of(person_pattern, persons), _form(size, mode)
+    owners, form = persons_of(person_pattern, persons), form_of(size, mode)
     with waiting(f"Reading {name_or_file}"):
         read = load_parts(
             name_or_file,
-            _classes(classes),
+            classes_of(classes),
             labels=labels,
             columns=columns,
             persons=owners,
@@ -253,7 +254,8 @@ def schema(
     typer.echo(Draft.of(file, label_column, id_column, person_column).toml(), nl=False)
 
 
-def _classes(text: str | None) -> int | tuple[str, ...] | None:
+def classes_of(text: str | None) -> int | tuple[str, ...] | None:
+    """How many classes, or their names."""
     if text is None:
         return None
     if text.strip().isdecimal():
@@ -262,7 +264,12 @@ def _classes(text: str | None) -> int | tuple[str, ...] | None:
     return tuple(name.strip() for name in text.split(","))
 
 
-def _form(size: str | None, mode: str | None) -> PictureForm | None:
+def form_of(size: str | None, mode: str | None) -> PictureForm | None:
+    """What pictures are brought to.
+
+    Raises:
+        BadInput: there is no such size or mode.
+    """
     from stillroom.data.picture_form import PictureForm
     from stillroom.errors import BadInput
 
@@ -271,6 +278,7 @@ def _form(size: str | None, mode: str | None) -> PictureForm | None:
         raise BadInput(
             "the size is no number, and no two numbers",
             where="--size",
+            why="every picture is brought to that size",
             remedy="give one side, such as 64, or height x width, such as 48x64",
         )
     numbers = None if sides is None else [int(side) for side in sides]

@@ -306,6 +306,10 @@ def verify(
     data: Annotated[
         str | None, typer.Option(help="A data set, by name or file; it must be this ledger's.")
     ] = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(help="Or a recipe, whose data must be: it knows classes and columns."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check the chain, the draws and the prices, and price everything again. Exit 4 if not whole.
@@ -313,11 +317,22 @@ def verify(
     Example: stillroom ledger verify ledger.sqlite
 
     Example: stillroom ledger verify ledger.json --head 12:9f...
+
+    Example: stillroom ledger verify ledger.sqlite --recipe visits.toml
     """
+    from stillroom.errors import BadInput
     from stillroom.gate.ledger.verify import check
     from stillroom.gate.rounding import shown
 
-    report = check(ledger, head=head, data=data)
+    if data is not None and recipe is not None:
+        raise BadInput(
+            "--data and --recipe were both given",
+            where="ledger verify",
+            why="the ledger is compared with one set of records",
+            remedy="give one of them",
+        )
+    ids = None if recipe is None else _ids_of(recipe)
+    report = check(ledger, head=head, data=data, ids=ids)
     if json:
         print_json(report)
         return
@@ -336,3 +351,12 @@ def verify(
             for line in report["prices"]
         ],
     )
+
+
+def _ids_of(recipe: Path) -> list[str]:
+    """Of all records that a recipe names."""
+    from stillroom.methods.registry import read
+    from stillroom.pipeline.release import split_of
+
+    split = split_of(read(recipe)[0], recipe.parent)
+    return [own for part in (split.sensitive, split.test, split.public) for own in part.ids]

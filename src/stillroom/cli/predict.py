@@ -47,7 +47,12 @@ def predict(
     from stillroom.release.predict import model_of
 
     if csv and json:
-        raise BadInput("--csv and --json were both asked for", remedy="ask for one of them")
+        raise BadInput(
+            "--csv and --json were both asked for",
+            where="predict",
+            why="the answers are printed once, in one form",
+            remedy="ask for one of them",
+        )
     described, _ = model_of(bundle)
     left_out = LeftOut(lambda line: print(printable(line), file=sys.stderr))
     printed = Printed(described.classes, "json" if json else "csv" if csv else "text")
@@ -66,7 +71,7 @@ def _answers(
 ) -> Iterator[tuple[list[str], Any, Any]]:
     """Names, labels and logits, some at a time."""
     from stillroom.release.asked import batches
-    from stillroom.release.predict import answered, no_records
+    from stillroom.release.predict import answered, no_records, refuse_other_shape
     from stillroom.release.strangers_model import TOGETHER
 
     waiting: list[list[str]] = []
@@ -78,6 +83,7 @@ def _answers(
         for one, found in zip(records, asked, strict=True):
             there = len(left_out.names)
             for names, x in found:
+                refuse_other_shape(x, described, one)
                 waiting.append(names)
                 there = -1
                 yield x

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    pass
 
 SIZES_MATTER_FROM = 30.0
 """From such an epsilon on, the error of the sampling tables is not negligible: it is weighed by

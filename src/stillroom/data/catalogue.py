@@ -87,6 +87,7 @@ def obtain(name: str, home: Path) -> dict[str, tuple[Path, ...]]:
         raise BadInput(
             f"no known data set is called {name!r}",
             where="name",
+            why="only known data sets can be fetched",
             remedy=f"use one of: {', '.join(KNOWN)}",
         )
     known, target = KNOWN[name], home / "data" / name
@@ -151,6 +152,7 @@ def fresh_folder(target: Path) -> Iterator[Path]:
         raise BadInput(
             f"the data home cannot be written ({fault.strerror})",
             where=str(target),
+            why="imported data sets and the register of ledgers live there",
             remedy="free some space, or set STILLROOM_HOME to a folder of yours",
         ) from None
 

@@ -140,6 +140,7 @@ class Dataset:
             raise BadInput(
                 "a selection must be a mask of the data set's length or known positions",
                 where=self.name,
+                why="other records than those that are meant would be taken",
                 remedy="give one truth value per record, or positions from 0 up",
             )
         if len(np.unique(chosen)) != len(chosen):
@@ -206,7 +207,8 @@ def class_names(classes: int | Sequence[str] | None, where: str = "classes") -> 
             "the classes are not known",
             where=where,
             why="classes counted in sensitive data would themselves give records away",
-            remedy=f"say how many there are (2 to {MOST_CLASSES}), such as 10, or list their names",
+            remedy=f"say how many there are (2 to {MOST_CLASSES}), such as 10, or list their names "
+            "(data.classes, --classes)",
         )
     names = tuple(classes)
     proper = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
@@ -226,6 +228,7 @@ def _array(values: object, kind: str) -> npt.NDArray[Any]:
     except (ValueError, TypeError):
         raise BadInput(
             f"the {kind} do not all have the same shape",
+            why="all records of a data set have one shape",
             remedy="bring them all to one shape before making a data set",
         ) from None
 
@@ -240,6 +243,7 @@ def _checked_features(x: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
     if x.ndim < 2 or x.size == 0:
         raise BadInput(
             "there are no records, or a record has no features",
+            why="there is nothing to learn from",
             remedy="give an array whose first axis is the records and that has features after it",
         )
     rows = x.reshape(len(x), -1)
@@ -265,6 +269,7 @@ def _checked_labels(y: npt.NDArray[Any], dataset: Dataset) -> npt.NDArray[np.int
     if y.dtype.kind not in "iu" or y.ndim != 1:
         raise BadInput(
             f"labels must be one integer per record, not {y.ndim} axes of {y.dtype}",
+            why="a label says to which class a record belongs",
             remedy="number the classes from 0 and give one label per record",
         )
     refuse_other_length(len(y), "labels", len(dataset))

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from stillroom.data.other_tables import refuse_utf_16, refuse_workbook
 from stillroom.errors import BadInput, located
 
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -53,8 +54,10 @@ def file_kind(path: str | Path) -> str:
     """
     with opened(Path(path)) as stream:
         start = stream.read(64)
+        refuse_workbook(start)
         if start[:2] == b"PK":
             return "npz"
+        refuse_utf_16(start)
         if re.match(rb"MATLAB \d\.\d MAT-file", start):
             return "mat"
         if start[:1] == b"\x80":
@@ -208,5 +211,6 @@ def opened(path: Path) -> Iterator[Content]:
 def _unreadable(reason: str) -> BadInput:
     return BadInput(
         f"the file cannot be read ({reason})",
+        why="without it there are no records",
         remedy="check the path and the permissions, or get the file again",
     )

@@ -66,7 +66,7 @@ def load_split(
     """
     parts, test_parts = (
         load_parts(
-            _found(name, folder),
+            found_beside(name, folder),
             tuple(classes) if isinstance(classes, list) else classes,
             labels=folder / labels if labels else None,
             columns={role: column or None for role, column in (columns or {}).items()},
@@ -156,7 +156,7 @@ def load_test(source: str, folder: Path, like: Dataset) -> Dataset:
     >>> load_test("digits", Path(), like=no_records((8, 8), 10))
     Dataset('digits', shape=(8, 8), classes=10)
     """
-    parts = load_parts(_found(source, folder), like.classes)
+    parts = load_parts(found_beside(source, folder), like.classes)
     test = next(parts[name] for name in ("test", WHOLE, "train") if name in parts)
     if test.shape != like.shape:
         raise BadInput(
@@ -168,7 +168,7 @@ def load_test(source: str, folder: Path, like: Dataset) -> Dataset:
     return test
 
 
-def _found(source: str, folder: Path) -> str:
+def found_beside(source: str, folder: Path) -> str:
     """A file or folder beside the recipe; else a name."""
     beside = folder / source
     named = source in KNOWN or source in imported(home())

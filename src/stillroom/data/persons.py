@@ -49,6 +49,7 @@ class Persons:
             raise BadInput(
                 "persons are given by a pattern and by a list",
                 where="data.person_pattern, data.persons",
+                why="the two could name different persons for one record",
                 remedy="give one of them",
             )
         if self.pattern is not None and groups_of(self.pattern) != 1:
@@ -162,6 +163,7 @@ class Persons:
                     raise BadInput(
                         "a line of the list of persons has an empty cell, or too few or too many",
                         where=line,
+                        why="a record of nobody would be protected as nobody's",
                         remedy="fill in the person of every record",
                     )
                 for name, at in places.items():

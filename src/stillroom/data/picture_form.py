@@ -62,6 +62,7 @@ class PictureForm:
             raise BadInput(
                 "pictures cannot be brought to this size or mode",
                 where="data.size, data.mode",
+                why="all records of a data set have one shape",
                 remedy=f"give one side or height and width, from 1 to {LARGEST_SIDE}; and mode "
                 f"{' or '.join(get_args(Mode))}",
             )

@@ -194,6 +194,7 @@ def folder_classes(folders: Sequence[Path], classes: Classes) -> tuple[str, ...]
         raise BadInput(
             "the folder holds no sub-folders of pictures and no data files of a known kind",
             where=str(folders[0]),
+            why="the class of a picture is the name of its folder",
             remedy="make one sub-folder per class; or name a data file itself",
         )
     if classes is None or classes == len(found):
@@ -297,5 +298,6 @@ def _visible(folder: Path) -> list[Path]:
         raise BadInput(
             f"the folder cannot be listed ({fault.strerror})",
             where=str(folder),
+            why="its pictures are the records",
             remedy="check the path and the permissions",
         ) from None

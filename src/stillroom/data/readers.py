@@ -20,6 +20,7 @@ import numpy.typing as npt
 from stillroom.data.arrays import opened_npz
 from stillroom.data.dataset import Dataset, class_names, refuse_other_length
 from stillroom.data.files import CHUNK, Content, idx_header, opened
+from stillroom.data.other_tables import is_record, is_text, not_utf_8, refuse_other_separator
 from stillroom.errors import BadInput
 from stillroom.extras import needed
 
@@ -175,6 +176,7 @@ def read_csv(
                 raise BadInput(
                     "a line has not as many cells as the header has columns",
                     where=where,
+                    why="its numbers would be taken for those of another column",
                     remedy="repair the line; text with commas needs quotes",
                 )
             try:
@@ -192,14 +194,16 @@ def read_csv(
             content.refuse_more(8 * len(numbers), len(labels))
             for role, kept in texts.items():
                 if role in place:
-                    kept.append(short_name(cells[place[role]], _named(header, place[role]), where))
+                    kept.append(
+                        short_name(cells[place[role]], named_column(header, place[role]), where)
+                    )
     x = np.asarray(numbers).reshape(len(labels), len(features))
     finite = np.isfinite(x)
     if not finite.all():
         record, column = divmod(int(np.argmin(finite)), len(features))
         raise BadInput(
             "a feature is not a finite number",
-            where=f"{path}, record {record}, {_named(header, features[column])}",
+            where=f"{path}, record {record}, {named_column(header, features[column])}",
             why="it would spoil every sum it enters, and clipping cannot bound it",
             remedy="remove or repair records with NaN or infinity",
         )
@@ -216,7 +220,12 @@ class CsvLines(Iterator[str]):
         self.taken = 0
 
     def __next__(self) -> str:
-        line = self._text.readline(LONGEST_LINE + 1)
+        try:
+            line = self._text.readline(LONGEST_LINE + 1)
+        except UnicodeDecodeError as fault:
+            if is_text(fault.object):
+                raise not_utf_8() from None
+            raise
         self.taken += len(line)
         # A cell in quotes may hold line breaks, so one record may take many lines.
         if self.taken > LONGEST_LINE:
@@ -243,19 +252,21 @@ def no_number(header: list[str], cells: list[str], features: list[int], where: s
     wrong = next(i for i in features if fails(cells[i]))
     return BadInput(
         "a feature is not a number" if cells[wrong].strip() else "a feature is missing",
-        where=f"{where}, {_named(header, wrong)}",
+        where=f"{where}, {named_column(header, wrong)}",
+        why="a model is trained on numbers, and nothing is guessed",
         remedy="turn text columns into numbers, or name them as label, id or person"
         if cells[wrong].strip()
         else "fill the cell in, or leave out the record or the column",
     )
 
 
-def _named(header: list[str], column: int) -> str:
+def named_column(header: list[str], column: int) -> str:
+    """A column for a message."""
     return f"column {column_named(header, column)}"
 
 
 def column_named(header: list[str], column: int) -> str:
-    """A column for a message: its number, and its name where that can be shown."""
+    """A column's number, and its name where it can be shown."""
     name = header[column]
     short = name.isprintable() and 0 < len(name) <= LONGEST_SHOWN
     return f"{column + 1}" + (f" ({name!r})" if short else "")
@@ -283,15 +294,27 @@ def column_place(header: list[str], wanted: str, where: str) -> int:
     Raises:
         BadInput: there is none, or there are several.
     """
-    if header.count(wanted) != 1:
-        # The header is not quoted: without a header line it would be somebody's record.
-        raise BadInput(
-            f"the first line does not hold exactly one column called {wanted!r}",
-            where=f"{where}, line 1",
-            remedy="put column names in the first line, and say which one holds the labels "
-            "(and ids or persons, if any)",
-        )
-    return header.index(wanted)
+    if header.count(wanted) == 1:
+        return header.index(wanted)
+    # The header is not quoted: without a header line it would be somebody's record.
+    refuse_other_separator(header, f"{where}, line 1")
+    alike = [name.strip().casefold() for name in header].count(wanted.strip().casefold())
+    remedy = (
+        "put column names in the first line, and say which one holds the labels (and ids or "
+        "persons, if any)"
+    )
+    if header.count(wanted) > 1:
+        remedy = "give each column a name of its own"
+    elif alike:
+        remedy = "there is one with other capital letters, or spaces around it: write both alike"
+    elif is_record(header):
+        remedy = "the first line looks like a record: put a line with column names above it"
+    raise BadInput(
+        f"the first line does not hold exactly one column called {wanted!r}",
+        where=f"{where}, line 1",
+        why="columns are found by their names",
+        remedy=remedy,
+    )
 
 
 def _parts(arrays: Sequence[str]) -> tuple[str | None, ...]:
@@ -319,6 +342,7 @@ def _idx_array(path: Path) -> npt.NDArray[Any]:
         if header is None:
             raise BadInput(
                 "the file does not start like an IDX file",
+                why="records of another format would be read as noise",
                 remedy="give the IDX file itself, plain or gzipped, not an archive around it",
             )
         dtype, shape = header

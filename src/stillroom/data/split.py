@@ -68,6 +68,7 @@ class Split:
                 raise BadInput(
                     "two parts differ in the shape of their records or in their classes",
                     where=where,
+                    why="what is learnt on one part is measured on another",
                     remedy="bring all parts to one shape and one list of classes",
                 )
             for kind, ours, theirs in (
@@ -153,6 +154,7 @@ class Split:
             raise BadInput(
                 "the public and the test share leave no sensitive part",
                 where="public, test",
+                why="there would be nothing to protect, and nothing to learn from",
                 remedy="let the two shares add up to less than 1",
             )
         return cls.by_class(dataset, key, (), free, measured)
@@ -252,6 +254,7 @@ class Split:
             raise BadInput(
                 "the public share leaves no sensitive part",
                 where="public",
+                why="there would be nothing to protect, and nothing to learn from",
                 remedy="give a public share below 1",
             )
         if share == 0:
@@ -284,6 +287,7 @@ def shards(ids: Sequence[str], count: int, key: str) -> npt.NDArray[np.int64]:
         raise BadInput(
             "there must be at least one shard",
             where="count",
+            why="a shard holds the records of one teacher or model",
             remedy="give a number of shards such as 100",
         )
     return np.array([place % count for place in _places(SHARDS, key, ids)], dtype=np.int64)
@@ -313,7 +317,10 @@ def _shares(public: Share, test: Share) -> tuple[Fraction, Fraction]:
             exact.append(Fraction(str(share)))
         except (ValueError, ZeroDivisionError):
             raise BadInput(
-                "a share is not a number", where=name, remedy="give a share such as 0.4 or 2/5"
+                "a share is not a number",
+                where=name,
+                why="it decides which records are public, sensitive or tested",
+                remedy="give a share such as 0.4 or 2/5",
             ) from None
     if min(exact) < 0 or sum(exact) > 1:
         raise BadInput(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -26,6 +25,7 @@ from stillroom.data.svhn import read_svhn
 from stillroom.data.tables import read_table
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput
+from stillroom.nearest import near_file, near_name
 
 MODEL = "model"
 """What a recipe without records names as its source; no data set is called so."""
@@ -91,6 +91,7 @@ def save(
         raise BadInput(
             "the parts differ in their classes or in the shape or columns of their records",
             where=name,
+            why="what is learnt on one part is measured on another",
             remedy="save them under two names",
         )
     with fresh_folder(target) as folder:
@@ -141,7 +142,8 @@ def load(
     >>> load("digit", root=Path("an empty home"))
     Traceback (most recent call last):
         ...
-    stillroom.errors.BadInput: no data set and no file is called 'digit'. \
+    stillroom.errors.BadInput: no data set and no file is called 'digit' [digit]. \
+Why it matters: without records there is nothing to look at. \
 What to do: did you mean 'digits'? Known: cifar-10, digits, fashion-mnist, mnist.
     """
     parts = load_parts(name_or_path, classes, labels=labels, root=root)
@@ -151,6 +153,7 @@ What to do: did you mean 'digits'? Known: cifar-10, digits, fashion-mnist, mnist
         raise BadInput(
             f"the data set has no part {wanted!r}",
             where=str(name_or_path),
+            why="the part says which records are meant",
             remedy=f"ask for {known}" if known else "ask for no part: it has not been split",
         )
     return parts[wanted]
@@ -225,6 +228,7 @@ def _known(name: str, root: Path) -> Parts:
         raise BadInput(
             f"{name} is not in the data home yet, or its files are not the published ones",
             where=str(root / "data" / name),
+            why="figures on other files than the published ones compare with nothing",
             remedy=f"run `stillroom data import {name}`",
         )
     return {
@@ -272,6 +276,7 @@ def _meta(name: str, root: Path) -> dict[str, Any]:
         raise BadInput(
             "the data set was kept by another version, or its description is damaged",
             where=str(place),
+            why="its classes and columns could be misread",
             remedy=f"import it again: `stillroom data import FILE --name {name} --replace`",
         )
     return meta
@@ -315,6 +320,7 @@ def _read_file(
         raise BadInput(
             "an npy file holds one array, and a data set has records and labels",
             where=str(path),
+            why="without labels there is nothing to learn",
             remedy="save both with numpy.savez, as x and y",
         )
     if kind == "csv":
@@ -327,6 +333,7 @@ def _read_file(
         raise BadInput(
             "an IDX file of records needs its file of labels",
             where=str(path),
+            why="without labels there is nothing to learn",
             remedy="name the file of labels too (--labels)",
         )
     return {WHOLE: read_idx(path, labels, classes)}
@@ -334,9 +341,10 @@ def _read_file(
 
 def _not_found(name: str, root: Path) -> BadInput:
     names = sorted([*KNOWN, *imported(root)])
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else "check the name or the path. "
+    hint = near_file(Path(name)) or near_name(name, names) or "check the name or the path. "
     return BadInput(
         f"no data set and no file is called {name!r}",
+        where=name,
+        why="without records there is nothing to look at",
         remedy=f"{hint}Known: {', '.join(names)}",
     )

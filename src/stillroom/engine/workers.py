@@ -52,11 +52,14 @@ class Engine:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise BadInput(
-                f"unknown engine {self.kind!r}", remedy=f"use one of: {', '.join(get_args(Kind))}"
+                f"unknown engine {self.kind!r}",
+                why="it says where independent work runs",
+                remedy=f"use one of: {', '.join(get_args(Kind))}",
             )
         if self.workers is not None and self.workers < 1:
             raise BadInput(
                 f"{self.workers} workers cannot work",
+                why="somebody must do the work",
                 remedy="give 1 or more, or none at all for one per core",
             )
         if self.address is not None and self.kind not in ("ray", "dask"):

@@ -83,7 +83,12 @@ def secure_sum(
     """
     session = run(plan, identities, rows)
     if session.opened is None:
-        raise session.refusal or BadInput("the session opened nothing", where="secure_sum")
+        raise session.refusal or BadInput(
+            "the session opened nothing",
+            where="secure_sum",
+            why="nobody may learn a sum that not all have agreed to",
+            remedy="look at what each entity has refused, and begin another session",
+        )
     return session.opened
 
 

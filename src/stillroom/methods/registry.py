@@ -10,6 +10,7 @@ from typing import Any
 
 from stillroom.errors import BadInput
 from stillroom.methods.base import Method
+from stillroom.nearest import near_name
 from stillroom.recipe import Recipe, reading
 from stillroom.recipe.schema_file import with_schema
 from stillroom.recipe.section import shown_key
@@ -41,7 +42,8 @@ def method_named(name: str) -> Method:
             f"there is no method {shown_key(name)!r}",
             where="method",
             why="a recipe is read by its method",
-            remedy=f"use one of: {', '.join([*METHODS, *sorted(outside)])}",
+            remedy=near_name(name, [*METHODS, *outside])
+            + f"use one of: {', '.join([*METHODS, *sorted(outside)])}",
         )
     try:
         return outside[name].load()  # type: ignore[no-any-return]

@@ -69,12 +69,14 @@ def made(
         raise BadInput(
             f"the model could not be made: {_said(error)}",
             where=spec,
+            why="a recipe must fix its network",
             remedy=f"make it callable with {wanted}",
         ) from error
     if not isinstance(model, nn.Module):
         raise BadInput(
             f"what was made is no torch module but a {type(model).__name__}",
             where=spec,
+            why="only a torch module can be trained and written down",
             remedy="let the callable return a torch.nn.Module",
         )
     return model
@@ -85,6 +87,7 @@ def _from_zoo(name: str, zoo: Mapping[str, Callable[..., Any]]) -> Callable[...,
         raise BadInput(
             f"there is no model {name!r}",
             where="model",
+            why="a recipe must fix its network",
             remedy=f"use one of: {', '.join(zoo)}; or your own as package.module:callable",
         )
     return zoo[name]
@@ -98,6 +101,7 @@ def _own(spec: str) -> Callable[..., Any]:
         raise BadInput(
             f"the module {module_name!r} cannot be imported: {_said(error)}",
             where=spec,
+            why="a recipe must fix its network",
             remedy="install it, or put its folder on PYTHONPATH",
         ) from error
     made: Any = module
@@ -107,6 +111,7 @@ def _own(spec: str) -> Callable[..., Any]:
         raise BadInput(
             f"the module {module_name!r} has no callable {name!r}",
             where=spec,
+            why="a recipe must fix its network",
             remedy="name a class or function of it, as package.module:callable",
         )
     return made  # type: ignore[no-any-return]
@@ -163,6 +168,7 @@ def _read(path: Path) -> dict[str, torch.Tensor]:
         raise BadInput(
             f"the weights cannot be read: {_said(error)}",
             where=str(path),
+            why="training would start from other weights than the recipe says",
             remedy="give a .safetensors file, or a state dict saved by torch",
         ) from error
     if not isinstance(given, dict) or not all(

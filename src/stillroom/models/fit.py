@@ -76,6 +76,7 @@ def _check_scores(model: nn.Module, shape: tuple[int, ...], classes: int) -> Non
         raise BadInput(
             f"the model cannot read records of shape {tuple(shape)}: {lines[0]}",
             where="model",
+            why="it could not be trained on a single record",
             remedy="let its first layer take this shape; pictures are (channels, height, width)",
         ) from error
     given = tuple(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__

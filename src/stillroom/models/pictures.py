@@ -35,6 +35,7 @@ class AsPictures(nn.Module):
             raise BadInput(
                 f"records of shape {tuple(shape)} are neither pictures nor rows of features",
                 where="records",
+                why="a network is given channels, height and width, or a row",
                 remedy="give (height, width), (height, width, channels) or (features,)",
             )
         if not (math.isfinite(full_scale) and full_scale > 0):

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stillroom.data import Dataset
+from stillroom.data import Dataset, Split
 from stillroom.data.loading import MODEL, load_split, load_test, no_records
 from stillroom.data.parts import About, Parts
 from stillroom.errors import BadInput
@@ -18,6 +18,7 @@ from stillroom.gate import Budget, Ledger
 from stillroom.methods.registry import package_of, read
 from stillroom.methods.wording import assumptions_of, stated_by, unproven_by
 from stillroom.pipeline.holders import PARTY, holder_names, holders
+from stillroom.pipeline.packages import refuse_missing_packages
 from stillroom.pipeline.run import Finished, default_places, in_silence, run
 from stillroom.pipeline.run_folder import Run, begin_or_continue
 from stillroom.pipeline.verify import verify
@@ -61,16 +62,11 @@ def release(
     progress = progress or Progress()
     recipe, text = read(recipe_file)
     key = None if sign_with is None else read_private(sign_with)
-    folder, files = output.with_name(output.name + ".run"), recipe_file.parent
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        return _finished(output, folder, text, signed=key is not None)
-    if recipe.mode == "as-published" and recipe.purpose == "release" and not accept_infinite:
-        raise BadInput(
-            "a paper's algorithm on a ledger for release",
-            where="mode, purpose",
-            why="what it draws may have no finite price, and the ledger stays at infinity",
-            remedy='use purpose = "benchmark", or say --accept-infinite',
-        )
+    folder, files = run_folder(output), recipe_file.parent
+    if is_taken(output):
+        return finished_certificate(output, text, signed=key is not None)
+    refuse_infinite(recipe, accept_infinite)
+    refuse_missing_packages(recipe)
     with begin_or_continue(folder, text) as state, in_silence():
         if state.paid:
             progress = replace(progress, expect=None)  # a part of it is done already
@@ -81,7 +77,7 @@ def release(
 
             def opened(name: str, own: Sealed[Any]) -> Ledger:
                 sealed = [part for part in (own, parts.test) if isinstance(part, Sealed)]
-                found = _ledger(recipe, _place_of(recipe, files, name), parts, sealed, runs[name])
+                found = _ledger(recipe, _made_place(recipe, files, name), parts, sealed, runs[name])
                 ledger = stack.enter_context(closing(found))
                 # Before all else: a recipe for other data must not take its budgets away.
                 ledger.refuse_others(*sealed, unit=recipe.data.unit)
@@ -108,6 +104,26 @@ def release(
                 runs[party.name].remember(party.ledger.head())
             progress.tell("writing the bundle")
             return publish(finished, output, text=text, key=key)
+
+
+def is_taken(output: Path) -> bool:
+    """Whether there is something at the place of a bundle."""
+    return output.exists() and (not output.is_dir() or any(output.iterdir()))
+
+
+def refuse_infinite(recipe: Recipe, accepted: bool) -> None:
+    """A paper's algorithm leaves a ledger for release at infinity only where that is wanted (L5).
+
+    Raises:
+        BadInput: it is not.
+    """
+    if recipe.mode == "as-published" and recipe.purpose == "release" and not accepted:
+        raise BadInput(
+            "a paper's algorithm on a ledger for release",
+            where="mode, purpose",
+            why="what it draws may have no finite price, and the ledger stays at infinity",
+            remedy='use purpose = "benchmark", or say --accept-infinite',
+        )
 
 
 def publish(
@@ -160,10 +176,15 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
 
     Of a model alone, the model, sealed, and no records but public ones to test on.
     """
+    if recipe.data.source == MODEL:
+        return parts_of_model(recipe, folder)
+    return sealed_parts(recipe, split_of(recipe, folder))
+
+
+def split_of(recipe: Recipe, folder: Path) -> Split:
+    """The records a recipe names, in their parts, as they are: nothing is sealed yet."""
     data = recipe.data
-    if data.source == MODEL:
-        return _parts_of_model(recipe, folder)
-    split = load_split(
+    return load_split(
         data.source,
         folder,
         classes=data.classes,
@@ -180,6 +201,11 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
         test=data.test,
         sensitive_classes=data.withheld,
     )
+
+
+def sealed_parts(recipe: Recipe, split: Split) -> Parts:
+    """These records, capped per person where persons are protected, and sealed."""
+    data = recipe.data
     parts = split.sealed(data.test_is_public)
     if data.unit != "person":
         return parts
@@ -197,7 +223,8 @@ def load_parts_of(recipe: Recipe, folder: Path) -> Parts:
     )
 
 
-def _parts_of_model(recipe: Recipe, folder: Path) -> Parts:
+def parts_of_model(recipe: Recipe, folder: Path) -> Parts:
+    """The model a recipe names, sealed, and no records but public ones to test on."""
     from stillroom.models import AsPictures
     from stillroom.private.model_file import read_model
 
@@ -227,11 +254,20 @@ def _paying(state: Run, runs: Mapping[str, Run], parties: Sequence[Party]) -> It
         yield
 
 
-def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dict[str, Any]:
-    """The certificate of a run that had come to its end, for the command that is given again."""
+def run_folder(output: Path) -> Path:
+    """Where the state of the run is kept whose bundle will be at `output`."""
+    return output.with_name(output.name + ".run")
+
+
+def finished_certificate(output: Path, text: str, *, signed: bool) -> dict[str, Any]:
+    """The certificate of a run that had come to its end, for the command that is given again.
+
+    Raises:
+        BadInput: what is there is something else.
+    """
     recipe = output / "recipe.toml"
     same = recipe.is_file() and recipe.read_bytes() == text.encode()
-    if not same or not (run_folder / "run.json").is_file():
+    if not same or not (run_folder(output) / "run.json").is_file():
         raise BadInput(
             "there is already something at the output",
             where=str(output),
@@ -257,11 +293,18 @@ def _finished(output: Path, run_folder: Path, text: str, *, signed: bool) -> dic
     return certificate
 
 
-def _place_of(recipe: Recipe, files: Path, party: str) -> Path:
-    """The file of a party's ledger: of several, in a folder that only its owner may open."""
+def ledger_place(recipe: Recipe, files: Path, party: str) -> Path:
+    """The file of a party's ledger: of several, in a folder of their own."""
+    place = files / recipe.ledger
+    return place if party == PARTY else place / f"{party}.sqlite"
+
+
+def _made_place(recipe: Recipe, files: Path, party: str) -> Path:
+    """The same; a folder of ledgers is made, and only its owner may open it."""
+    place = ledger_place(recipe, files, party)
     if party == PARTY:
-        return files / recipe.ledger
-    folder = files / recipe.ledger
+        return place
+    folder = place.parent
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
@@ -271,7 +314,7 @@ def _place_of(recipe: Recipe, files: Path, party: str) -> Path:
             why="without ledgers nothing may be drawn",
             remedy="choose a place that exists and can be written to",
         ) from None
-    return folder / f"{party}.sqlite"
+    return place
 
 
 def _ledger(

@@ -124,29 +124,23 @@ def run(
     _refuse_other_test(recipe, test)
     with _places(places) as kept, in_silence():
         kept.private_work.mkdir(parents=True, exist_ok=True, mode=0o700)
-        facts = Facts(
-            public.shape,
-            public.classes,
-            len(public),
-            names_persons=public.persons is not None,
-        )
+        facts = facts_of(public)
         positive = recipe.data.positive_of(facts.classes)
         gates: dict[str, Gate] = {}
 
-        def begin() -> None:
+        def begin(*, quick: bool = False) -> None:
             if gates:
                 return
             for party in parties:
-                _refuse_purpose(recipe, party.ledger)
-                gates[party.name] = Gate.of(party.ledger, *_protected(party, test))
-            _refuse_opened(parties, public, test)
-            _refuse_without_budgets(parties, recipe.privacy.epsilon)
+                refuse_purpose(recipe, party.ledger)
+                gates[party.name] = Gate.of(party.ledger, *protected(party, test))
+            refuse_opened(parties, public, test)
+            refuse_without_budgets(parties, recipe.privacy.epsilon)
             _tell_how_long(recipe, facts, progress)
 
         method = method_named(recipe.method)
         method.plan(recipe, facts)  # refuses what cannot be drawn of such records
-        tested = None if isinstance(test, Sealed) else test
-        side = PublicSide(public, _labelled(recipe, public), tested)
+        side = public_side(recipe, public, test)
         # What is wrong with a record must be found by now: once something is paid for, no refusal
         # may depend on one (K10).
         job = method.prepare(Setting(recipe, facts, parties, side, kept, progress, begin))
@@ -197,6 +191,18 @@ def _tell_how_long(recipe: Recipe, facts: Facts, progress: Progress) -> None:
         progress.expect(phases)
 
 
+def facts_of(public: Dataset) -> Facts:
+    """What is public about the data, by their public part."""
+    named = public.persons is not None
+    return Facts(public.shape, public.classes, len(public), names_persons=named)
+
+
+def public_side(recipe: Recipe, public: Dataset, test: Sealed[Dataset] | Dataset) -> PublicSide:
+    """What may be used without charge."""
+    tested = None if isinstance(test, Sealed) else test
+    return PublicSide(public, _labelled(recipe, public), tested)
+
+
 def _labelled(recipe: Recipe, public: Dataset) -> Dataset:
     """The public records whose labels are used: a share of them, by keyed hash of their units."""
     place = shards(public.units, LABEL_PLACES, f"{recipe.data.key}/labelled")
@@ -237,7 +243,7 @@ def in_silence() -> Iterator[None]:
         yield
 
 
-def _protected(party: Party, test: Sealed[Dataset] | Dataset) -> list[Sealed[Dataset]]:
+def protected(party: Party, test: Sealed[Dataset] | Dataset) -> list[Sealed[Dataset]]:
     """Everything the ledger must answer for."""
     return [party.data, test] if isinstance(test, Sealed) else [party.data]
 
@@ -253,7 +259,7 @@ def _refuse_other_test(recipe: Recipe, test: Sealed[Dataset] | Dataset) -> None:
         )
 
 
-def _refuse_purpose(recipe: Recipe, ledger: Ledger) -> None:
+def refuse_purpose(recipe: Recipe, ledger: Ledger) -> None:
     """A recipe for a benchmark may draw what a ledger for release must not be charged with (L5)."""
     if str(ledger.purpose) != recipe.purpose:
         raise BadInput(
@@ -265,7 +271,7 @@ def _refuse_purpose(recipe: Recipe, ledger: Ledger) -> None:
         )
 
 
-def _refuse_opened(
+def refuse_opened(
     parties: Sequence[Party], public: Dataset, test: Sealed[Dataset] | Dataset
 ) -> None:
     """What any ledger answers for cannot be public: its totals would leave the rest out."""
@@ -283,7 +289,7 @@ def _refuse_opened(
         )
 
 
-def _refuse_without_budgets(parties: Sequence[Party], epsilon: float) -> None:
+def refuse_without_budgets(parties: Sequence[Party], epsilon: float) -> None:
     """Of one ledger by its own words; of several, once for all."""
     without = [party for party in parties if party.ledger.promises.own_budget is None]
     if len(parties) == 1 or not without:

@@ -21,9 +21,10 @@ from pathlib import Path
 from stillroom.documents import file_content, json_object
 from stillroom.errors import BadInput, StillroomError
 from stillroom.gate import Head
+from stillroom.release.files import RUN_STATE
 
 LARGEST_STATE = 64 << 10
-STATE, NEWEST, PARTIES = "run.json", "head", "parties"
+STATE, NEWEST, PARTIES = RUN_STATE, "head", "parties"
 
 
 @dataclass
@@ -185,13 +186,15 @@ def _head(folder: Path, kept: str) -> Head | None:
     return max(heads, key=lambda head: head.seq, default=None)
 
 
-def _read(folder: Path, recipe: str) -> Run:
-    digest = hashlib.sha256(recipe.encode()).hexdigest()
+def going_on(folder: Path, recipe: str) -> Run | None:
+    """The run that this recipe would go on with, and None where it would begin; changes nothing.
+
+    Raises:
+        BadInput: its state is damaged, or its block was paid for another recipe.
+    """
     file = folder / STATE
     if not file.exists():
-        run = Run(folder, name=uuid.uuid4().hex, recipe_hash=digest)
-        run._write()
-        return run
+        return None
     try:
         state = json_object(file_content(file, LARGEST_STATE))
         if not all(isinstance(state[name], str) for name in ("run", "recipe", "head")):
@@ -200,20 +203,33 @@ def _read(folder: Path, recipe: str) -> Run:
         run = Run(folder, state["run"], state["recipe"], head, state["paid"] is not False)
     except (BadInput, OSError, LookupError, TypeError, ValueError):
         raise _damaged(file) from None
-    if run.recipe_hash != digest and not run.paid:
+    if run.recipe_hash == _digest(recipe):
+        return run
+    if not run.paid:
+        return None
+    raise BadInput(
+        "the run was begun with another recipe",
+        where=str(folder),
+        why="its block was paid for what that recipe said, or may have been",
+        remedy="restore the recipe, or choose another output folder",
+    )
+
+
+def _read(folder: Path, recipe: str) -> Run:
+    run = going_on(folder, recipe)
+    if run is not None:
+        return run
+    if (folder / STATE).exists():
         # What was kept for the other recipe is not used: its names and digests hold the recipe.
         (folder / NEWEST).unlink(missing_ok=True)
         shutil.rmtree(folder / PARTIES, ignore_errors=True)
-        run = Run(folder, name=uuid.uuid4().hex, recipe_hash=digest)
-        run._write()
-    if run.recipe_hash != digest:
-        raise BadInput(
-            "the run was begun with another recipe",
-            where=str(folder),
-            why="its block was paid for what that recipe said, or may have been",
-            remedy="restore the recipe, or choose another output folder",
-        )
+    run = Run(folder, name=uuid.uuid4().hex, recipe_hash=_digest(recipe))
+    run._write()
     return run
+
+
+def _digest(recipe: str) -> str:
+    return hashlib.sha256(recipe.encode()).hexdigest()
 
 
 def _newest(folder: Path) -> str:

@@ -173,6 +173,7 @@ class Ensemble(TeacherSums):
             raise BadInput(
                 "the centre is not one finite hint per query, as wide as the public hints",
                 where="centre",
+                why="hints are told as differences from it",
                 remedy="take the auxiliary teacher's hints at the queries",
             )
         steps = hint_steps(bound, grid)

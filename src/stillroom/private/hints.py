@@ -45,6 +45,7 @@ class Hints:
             raise BadInput(
                 "the public hints do not fit their records, or the penalty is not above 0",
                 where="hints",
+                why="the map from features to hints is fitted on them",
                 remedy="give one finite row per public record, and a penalty such as 0.001",
             )
 

@@ -132,6 +132,7 @@ class PlainTeacher:
             raise BadInput(
                 f"the student says {student.shape}, the teacher's layer {taught.shape}",
                 where="student",
+                why="a hint is compared with it number by number",
                 remedy="adapt the student's layer to the teacher's",
             )
         with np.errstate(all="ignore"):

@@ -43,6 +43,7 @@ def softmax(scores: Floats, temperature: float) -> npt.NDArray[np.float64]:
         raise BadInput(
             "the temperature must lie in [1e-6, 1e6]",
             where="temperature",
+            why="scores are divided by it, and must stay numbers",
             remedy="give a temperature such as 1",
         )
     with np.errstate(all="ignore"):

@@ -66,6 +66,7 @@ def train_ridge(
             raise BadInput(
                 f"the start of ridge teachers must be `weights` of shape {origin.shape}",
                 where="start",
+                why="every teacher starts from the same public weights",
                 remedy="give one row per feature, one for the constant, and one column per class",
             )
         origin = start["weights"].astype(np.float64)

@@ -50,6 +50,7 @@ def pictures(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         raise BadInput(
             f"networks need pictures, got records of shape {x.shape[1:]}",
             where="rows",
+            why="their layers move over height and width",
             remedy="give a function that makes pictures of the records, or another teacher",
         )
     flat = pixels(x)[:, :-1] * np.float32(math.sqrt(math.prod(x.shape[1:])))

@@ -82,6 +82,7 @@ class FewLabels:
             raise BadInput(
                 f"a student of {self.rounds} rounds of {self.epochs} epochs learns nothing",
                 where="student",
+                why="its votes would be paid for and not used",
                 remedy="plan at least one round of one epoch",
             )
 
@@ -261,6 +262,7 @@ def learn(
         raise BadInput(
             f"{len(x)} pictures, {len(features)} rows of features, votes on {len(votes.asked)}",
             where="student",
+            why="each picture has its own row and vote",
             remedy="give one row of each per picture, in the same order",
         )
     total = plan.rounds * plan.epochs

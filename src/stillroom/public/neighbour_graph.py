@@ -185,6 +185,7 @@ def with_masses(shares: npt.NDArray[Any], prior: npt.NDArray[Any] | None = None)
         raise BadInput(
             "the masses of the classes must be positive numbers, one per class",
             where="prior",
+            why="scores are scaled to them",
             remedy=f"give {classes} shares, or leave them out for equal ones",
         )
     wanted = wanted / wanted.sum()
@@ -221,6 +222,7 @@ def _fit(graph: csr_matrix, rows: npt.NDArray[Any]) -> None:
         raise BadInput(
             f"{len(rows)} rows do not belong to a graph of {graph.shape[0]} samples",
             where="graph of neighbours",
+            why="each sample has its own row",
             remedy="give one row per sample, in the same order",
         )
 

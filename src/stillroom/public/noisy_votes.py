@@ -51,6 +51,7 @@ def posterior(shares: Reals, noise: float, lead: float | None = None) -> Reals:
         raise BadInput(
             "the noise of a vote share must be a number above 0",
             where="noise",
+            why="the right class is weighed against it",
             remedy="give the sigma of the votes over teachers times grid",
         )
     lead = typical_lead(shares, noise) if lead is None else lead

@@ -165,7 +165,9 @@ def select(
     """
     if name not in SELECTORS:
         raise BadInput(
-            f"unknown query selection {name!r}", remedy=f"use one of: {', '.join(SELECTORS)}"
+            f"unknown query selection {name!r}",
+            why="it decides what is asked, and so what is paid for",
+            remedy=f"use one of: {', '.join(SELECTORS)}",
         )
     return SELECTORS[name](probabilities, count, seed=seed, round=round)
 

@@ -54,6 +54,7 @@ class NoisyShares:
             raise BadInput(
                 "the noise of a vote share must be a number above 0",
                 where="votes",
+                why="the right class is weighed against it",
                 remedy="give the sigma of the votes over teachers times grid",
             )
         named = np.unique(self.asked[self.asked >= 0])
@@ -125,6 +126,7 @@ def regressed(
             f"{len(features)} rows of features and {len(votes.asked)} pictures of votes do not "
             f"belong to a graph of {graph.shape[0]}",
             where="votes",
+            why="each picture has its own row and vote",
             remedy="give one row of each per picture, in the same order",
         )
     classes = votes.shares.shape[1]

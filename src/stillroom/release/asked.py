@@ -167,6 +167,7 @@ def _of_csv(path: Path, model: Described, together: int) -> Iterator[Batch]:
             if len(cells) != len(header):
                 raise BadInput(
                     "a line has not as many cells as the header has columns",
+                    why="its numbers would be taken for those of another column",
                     remedy="repair the line; text with commas needs quotes",
                 )
             try:
@@ -210,18 +211,24 @@ def _places(header: list[str], column: str | None, path: Path) -> list[int]:
 
 
 def _features(header: list[str], model: Described, path: Path) -> list[int]:
-    from stillroom.data.readers import column_place
+    from stillroom.data.other_tables import refuse_other_separator
+    from stillroom.data.readers import MOST_SHOWN, column_place
 
     if model.columns is None:
         return [place for place, name in enumerate(header) if name not in (LABEL, model.id_column)]
     missing = [name for name in model.columns if name not in header]
     if missing:
+        refuse_other_separator(header, f"{path}, line 1")
+        shown = ", ".join(map(repr, missing[:MOST_SHOWN])) + (
+            ", ..." if missing[MOST_SHOWN:] else ""
+        )
         raise BadInput(
             f"{len(missing)} of the {len(model.columns)} columns the model was trained on are not "
-            "there",
+            f"there: {shown}",
             where=f"{path}, line 1",
             why="every label would rest on features that are missing",
-            remedy="name the columns as `columns` in the bundle's certificate.json, in any order",
+            remedy="name them in the first line, in any order, as `columns` in the bundle's "
+            "certificate.json does",
         )
     return [column_place(header, name, str(path)) for name in model.columns]
 

@@ -18,6 +18,8 @@ CERTIFICATE = "certificate.json"
 RECIPE = "recipe.toml"
 CARD = "card.html"
 MANIFEST = "manifest.json"
+RUN_STATE = "run.json"
+"""What the folder of a run holds, and no bundle."""
 
 ALWAYS = (CERTIFICATE, RECIPE, CARD)
 LISTED = (MODEL, ONNX, *ALWAYS)

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from stillroom.documents import file_content
 from stillroom.durable import sweep, taking_turns, write_whole
 from stillroom.errors import BadInput
+from stillroom.nearest import near_file
 
 _LARGEST_FILE = 1 << 16
 _WEAK = frozenset(
@@ -179,7 +180,7 @@ def _read(path: Path) -> bytes:
             f"the key cannot be read ({reason})",
             where=str(path),
             why="without it nothing can be signed or compared",
-            remedy="check the path, or make a pair with `stillroom keys make`",
+            remedy=f"{near_file(path)}check the path, or make a pair with `stillroom keys make`",
         ) from None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from stillroom.documents import file_content
 from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate.ledger.chain import canonical
+from stillroom.nearest import near_file
 from stillroom.release import files, keys
 from stillroom.release.files import MANIFEST, digest, sha256, to_bytes
 
@@ -55,8 +56,16 @@ def read_files(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
             "there is no bundle at that place",
             where=str(folder),
             why="a bundle is a folder with a manifest",
-            remedy="check the path, and whether the folder may be read",
+            remedy=f"{near_file(folder)}check the path, and whether the folder may be read",
         ) from None
+    if MANIFEST not in names and files.RUN_STATE in names:
+        raise BadInput(
+            "the folder is that of a run, not of its bundle",
+            where=str(folder),
+            why="it holds what an interrupted run needs to go on, and no model",
+            remedy=f"{near_file(folder)}name the bundle's folder; if there is none, the run has "
+            "not come to its end, and the same `stillroom release` goes on",
+        )
     document = _manifest(folder)
     extra = sorted(names - {*document["files"], MANIFEST})
     if extra:
@@ -84,7 +93,12 @@ def check_signature(folder: Path, document: Mapping[str, Any], public: bytes | N
     place, signature = folder / MANIFEST, document["signature"]
     if signature is None:
         if public is not None:
-            raise does_not(place, "the bundle is not signed, and a key was given")
+            raise does_not(
+                place,
+                "the bundle is not signed, and a key was given",
+                "ask whoever released it for a signed copy; without --key, `verify` finds "
+                "accidents only",
+            )
         return "none: accidents are found, forgery is not: whoever rewrites all its files passes"
     try:
         own, value = bytes.fromhex(signature["public_key"]), bytes.fromhex(signature["value"])
@@ -97,19 +111,27 @@ def check_signature(folder: Path, document: Mapping[str, Any], public: bytes | N
     if not known or not keys.is_signed(_message(body), value, own):
         raise does_not(place, "the signature is not that of the key it names")
     if public is not None and own != public:
-        raise does_not(place, "the bundle was signed by another key than the one given")
+        raise does_not(
+            place,
+            "the bundle was signed by another key than the one given",
+            "give the public key of whoever released it; if you did, do not use this bundle, and "
+            "ask for an unchanged copy",
+        )
     if public is None:
         return "valid, by the key in the bundle; give a key you trust to know whose it is"
     return "valid, by the key given"
 
 
-def does_not(file: Path, what: str) -> DoesNotVerify:
+UNCHANGED = "ask whoever released it for an unchanged copy; do not use this one"
+
+
+def does_not(file: Path, what: str, remedy: str = UNCHANGED) -> DoesNotVerify:
     """The error for a bundle that is not what it claims to be; it names the file."""
     return DoesNotVerify(
         what,
         where=str(file),
         why="a bundle that was changed after its release cannot vouch for its epsilon",
-        remedy="ask whoever released it for an unchanged copy; do not use this one",
+        remedy=remedy,
     )
 
 

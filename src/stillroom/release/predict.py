@@ -58,13 +58,7 @@ def answered(folder: Path, parts: Iterable[npt.NDArray[Any]]) -> Iterator[tuple[
     described, content = model_of(folder)
     with StrangersModel(content, folder / described.file, len(described.classes)) as model:
         for x in parts:
-            if x.shape[1:] != described.shape:
-                raise BadInput(
-                    f"the records have shape {x.shape[1:]}, the model takes {described.shape}",
-                    where="input",
-                    why="other records would get labels that mean nothing",
-                    remedy="bring the records into the shape the model was trained on",
-                )
+            refuse_other_shape(x, described)
             if not len(x):
                 raise no_records("there is no record", "give at least one record")
             logits, labels = model.run(_finite(x))
@@ -143,6 +137,21 @@ def _finite(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
             "a record holds a value that is not a finite number", "give records of finite numbers"
         )
     return records
+
+
+def refuse_other_shape(x: npt.NDArray[Any], described: Described, where: str = "input") -> None:
+    """Refuse records that are not of the model's shape.
+
+    Raises:
+        BadInput: they are not.
+    """
+    if x.shape[1:] != described.shape:
+        raise BadInput(
+            f"the records have shape {x.shape[1:]}, the model takes {described.shape}",
+            where=where,
+            why="other records would get labels that mean nothing",
+            remedy="bring the records into the shape the model was trained on",
+        )
 
 
 def no_records(what: str, remedy: str, where: str = "input") -> BadInput:

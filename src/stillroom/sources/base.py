@@ -190,6 +190,26 @@ class PublicSide:
     training: Callable[[Dataset], Any] | None = None
 
 
+class Begin(Protocol):
+    """Called when what can be refused at once was refused, before work or a look at records.
+
+    A release opens its ledgers here, and refuses where there is no budget. A check of a recipe ends
+    here, unless what follows is quick.
+    """
+
+    def __call__(self, *, quick: bool = False) -> None:
+        """Go on.
+
+        Args:
+            quick: whether all that follows is a look at the records that takes seconds, trains
+                nothing and writes nothing.
+        """
+
+
+def _go_on(*, quick: bool = False) -> None:
+    """Where nobody keeps a ledger."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """Everything a run is prepared with.
@@ -201,8 +221,7 @@ class Setting:
         public: what may be used without charge.
         places: where things are kept.
         progress: told.
-        begin: called when what can be refused at once was refused, and before work that takes long
-            or looks at records: it opens the ledgers, and refuses where there is no budget.
+        begin: see `Begin`.
     """
 
     recipe: Any
@@ -211,7 +230,7 @@ class Setting:
     public: PublicSide
     places: Places
     progress: Progress
-    begin: Callable[[], None] = lambda: None
+    begin: Begin = _go_on
 
     @property
     def engine(self) -> Engine:

@@ -121,7 +121,7 @@ class SketchSource:
 
     def prepare(self, setting: base.Setting, ask: base.Ask) -> base.Prepared:
         """Look at the records."""
-        setting.begin()
+        setting.begin(quick=True)
         sketch = DrawnSketch(setting)
 
         def opened(passages: base.Passages) -> SketchAnswers:

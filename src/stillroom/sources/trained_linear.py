@@ -97,7 +97,7 @@ class LinearTeacher:
         self._fitted = features_of(setting)
         self._features = self._fitted.map
         self.width = self._classes * self._features.width
-        setting.begin()
+        setting.begin(quick=self._features.fixed)
         setting.progress.tell("features")
         self._data, part = self._party.data, setting.recipe.data
         if part.unit == "person":

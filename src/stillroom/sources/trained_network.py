@@ -66,7 +66,7 @@ class NetworkTeacher:
         self._public = None
         if part.public_source is not None:
             self._public = self._public_records(part.public_source)
-        setting.begin()
+        setting.begin(quick=not self._starts_publicly)
         self._start_publicly()
         self._start = flatten(self._network)
         self.width = len(self._start)
@@ -112,9 +112,13 @@ class NetworkTeacher:
     def _weight(self) -> torch.Tensor | None:
         return None if self._class_weights is None else torch.tensor(self._class_weights)
 
+    @property
+    def _starts_publicly(self) -> bool:
+        return self._public is not None and self._part.public_epochs > 0
+
     def _start_publicly(self) -> None:
-        epochs = self._part.public_epochs if self._public is not None else 0
-        if not epochs:
+        epochs = self._part.public_epochs
+        if not self._starts_publicly:
             return
         assert self._public is not None
         training = NetworkTraining(

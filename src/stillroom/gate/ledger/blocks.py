@@ -152,8 +152,9 @@ class PricedBlock:
             f"{budget.epsilon:g} at delta {budget.delta:g}: {self._short(budget, before, first)}",
             where=where,
             why=f"the promise for {budget.pair} would be broken; nothing was drawn",
-            remedy="ask for fewer answers or more noise (stillroom plan), or raise the budget with "
-            "a reason (stillroom ledger budget set)",
+            remedy=f"raise the budget with a reason, `stillroom ledger budget set {where} "
+            f"--epsilon MORE --for {budget.pair} --reason '...'`; or ask for less: a smaller "
+            "epsilon in the recipe, fewer answers, more noise",
         )
 
     def _short(self, budget: Budget, before: Totals, first: bool) -> str:

@@ -44,7 +44,8 @@ def explained(path: Path) -> Iterator[None]:
             f"the ledger is damaged or is not a ledger ({error})",
             where=str(path),
             why="a damaged ledger cannot say what was spent",
-            remedy="restore the newest backup; a head kept elsewhere tells whether it is",
+            remedy="check the path; if that is your ledger, restore the newest backup: a head kept "
+            "elsewhere tells whether it is",
         ) from None
 
 

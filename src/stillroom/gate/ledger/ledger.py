@@ -119,6 +119,31 @@ class Ledger(Books):
         ledger._newest.expect(head)
         return ledger
 
+    @classmethod
+    def look_at(cls, path: str | Path, *, head: Head | None = None) -> Ledger:
+        """An existing ledger to look at, its chain checked; no file appears or changes beside it.
+
+        Assumes: it is closed soon. While another process draws, SQLite's own files are shared.
+
+        Args: as `open`.
+
+        Raises:
+            DoesNotVerify: the chain is broken, or the ledger went back in time.
+        """
+        ledger = cls(Store(Path(path), read_only=True, traceless=True))
+        ledger._newest.expect(head)
+        return ledger
+
+    @staticmethod
+    def refuse_new(path: str | Path, *sealed: Sealed[Any], purpose: Purpose | str) -> None:
+        """Say whether `create` would refuse these records, and make nothing.
+
+        Raises:
+            WrongData: some records already belong to a known release ledger.
+        """
+        if Purpose.named(purpose) is Purpose.RELEASE:
+            Register().refuse_others("", Path(path), members.whose(sealed))
+
     def close(self) -> None:
         """Let go of the file, or of the memory."""
         self._store.close()
@@ -161,6 +186,15 @@ class Ledger(Books):
             WrongData: not one record was seen before.
         """
         self._refuse_others(members.whose(sealed), Unit(unit))
+
+    def refuse_members_of_others(self, *sealed: Sealed[Any]) -> None:
+        """Say whether `admit` would refuse records because of another ledger; changes nothing.
+
+        Raises:
+            WrongData: some of them belong to another known release ledger.
+        """
+        if self._known is not None:
+            self._known.refuse_others(self.id, self.path, members.whose(sealed))
 
     def _refuse_others(self, whose: Identities, unit: Unit) -> None:
         records = whose.ids

@@ -85,7 +85,7 @@ class Promises:
         if budget.pair.unit is not self.unit or budget.pair in self._unproven:
             raise BadInput(
                 f"no block of this ledger can meet a budget for {budget.pair}",
-                where="pair",
+                where="pair (--for)",
                 why="ids are made from content, so a changed record is another record"
                 if budget.pair.unit is self.unit
                 else f"it protects each {self.unit}, as its first recipe says",

@@ -141,19 +141,7 @@ class Register:
             # A new key would not recognise the records that were entered under the old one.
             key = key_for_new(self._key_file) if new else read_key(self._key_file)
             prints = fingerprints(key, whose.ids, whose.persons)
-            for print_ in prints:
-                other = connection.execute(
-                    "SELECT ledgers.path FROM members JOIN ledgers ON ledgers.id = ledger "
-                    "WHERE hmac = ? AND ledger != ?",
-                    (print_, ledger),
-                ).fetchone()
-                if other:
-                    raise WrongData(
-                        "some of these records already belong to another ledger",
-                        where=str(path),
-                        why=f"two budgets for one record add up; theirs is {other[0]}",
-                        remedy="use that ledger; if it is lost, restore it from a backup",
-                    )
+            _refuse_members_of_others(connection, prints, ledger, path)
             connection.execute(
                 "INSERT INTO ledgers VALUES (?, ?, 0, '') "
                 "ON CONFLICT (id) DO UPDATE SET path = excluded.path",
@@ -163,6 +151,23 @@ class Register:
                 "INSERT OR IGNORE INTO members VALUES (?, ?)", [(p, ledger) for p in prints]
             )
             yield
+
+    def refuse_others(self, ledger: str, path: Path, whose: Identities) -> None:
+        """Refuse records that `entering` would refuse, and change nothing.
+
+        Args:
+            ledger: the ledger they may belong to; none where it is not made yet.
+            path: where it is, or will be.
+            whose: the records.
+
+        Raises:
+            WrongData: some of them belong to another ledger.
+        """
+        with self._reading() as connection:
+            if connection is None or not _any_row(connection, "members"):
+                return
+            prints = fingerprints(read_key(self._key_file), whose.ids, whose.persons)
+            _refuse_members_of_others(connection, prints, ledger, path)
 
     def holds(self, ids: Iterable[str]) -> bool:
         """Whether at least one of these records belongs to a known ledger; changes nothing."""
@@ -192,6 +197,24 @@ class Register:
                 "SELECT seq, hash FROM ledgers WHERE id = ?", (ledger,)
             ).fetchone()
         return Head(*row) if row and row[0] else None
+
+
+def _refuse_members_of_others(
+    connection: sqlite3.Connection, prints: Iterable[bytes], ledger: str, path: Path
+) -> None:
+    for print_ in prints:
+        other = connection.execute(
+            "SELECT ledgers.path FROM members JOIN ledgers ON ledgers.id = ledger "
+            "WHERE hmac = ? AND ledger != ?",
+            (print_, ledger),
+        ).fetchone()
+        if other:
+            raise WrongData(
+                "some of these records already belong to another ledger",
+                where=str(path),
+                why=f"two budgets for one record add up; theirs is {other[0]}",
+                remedy="use that ledger; if it is lost, restore it from a backup",
+            )
 
 
 def _any_row(connection: sqlite3.Connection, table: str) -> bool:

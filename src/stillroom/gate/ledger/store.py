@@ -16,6 +16,7 @@ from stillroom.errors import BadInput, DoesNotVerify
 from stillroom.gate.ledger.chain import Head, Row, broken, canonical, check_links, row_hash
 from stillroom.gate.ledger.database import connect, explained, remove
 from stillroom.gate.ledger.schema import APPLICATION_ID, EMPTY, SCHEMA_VERSION
+from stillroom.nearest import near_file
 
 DATED = ("open", "unit", "budget", "unset", "block")
 """Rows that tell their day. No other row tells a time: a step takes as long as its batch (K10)."""
@@ -24,10 +25,18 @@ DATED = ("open", "unit", "budget", "unset", "block")
 class Store:
     """Rows on disk; many processes may share one file."""
 
-    def __init__(self, path: Path, *, read_only: bool = False, journal: str = "WAL") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        traceless: bool = False,
+        journal: str = "WAL",
+    ) -> None:
         self.path = path
         self._journal = journal
         self.read_only = read_only
+        self._traceless = traceless
         self._file = Path(os.path.abspath(path))
         self._pid = -1
         self._connection: sqlite3.Connection | None = None
@@ -84,6 +93,11 @@ class Store:
         return self._connection
 
     def _connect_to_read(self) -> sqlite3.Connection:
+        wal = self._file.with_name(self._file.name + "-wal")
+        newest_rows_in_wal = wal.exists() and wal.stat().st_size > 0
+        if self._traceless and not newest_rows_in_wal:
+            # An ordinary reader leaves files of SQLite's own beside the ledger.
+            return connect(self._file, "mode=ro&immutable=1")
         connection = connect(self._file, "mode=ro")
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
@@ -93,8 +107,7 @@ class Store:
                 raise
             # Not even a reader can open it where the folder cannot be written to, unless it is
             # told that nobody writes. Then it looks at this one file alone.
-            wal = self._file.with_name(self._file.name + "-wal")
-            if wal.exists() and wal.stat().st_size > 0:
+            if newest_rows_in_wal:
                 raise BadInput(
                     "the ledger's newest rows are in its -wal file, which cannot be read here",
                     where=str(wal),
@@ -117,7 +130,8 @@ class Store:
                 "there is no ledger at that place",
                 where=str(self.path),
                 why="without a ledger nothing may be drawn",
-                remedy="check the path, or make one with stillroom.Ledger.create",
+                remedy=f"{near_file(self.path)}check the path; the first `stillroom release` of "
+                "a recipe makes its ledger",
             )
         connection = self._connect()
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:

@@ -184,13 +184,20 @@ def reprice(rows: Iterable[Row], pair: Pair, delta: float) -> Guarantee:
     return price(lines_of(rows), pair).guarantee(delta)
 
 
-def check(path: Path, *, head: str | None = None, data: str | None = None) -> dict[str, Any]:
+def check(
+    path: Path,
+    *,
+    head: str | None = None,
+    data: str | None = None,
+    ids: Iterable[str] | None = None,
+) -> dict[str, Any]:
     """Verify a ledger or an export at `path` and price it again.
 
     Args:
         path: the file.
         head: a head kept elsewhere that must still be in there.
         data: a data set, by name or file, that must be the ledger's.
+        ids: or the ids of records, some of which must be the ledger's.
 
     Raises:
         DoesNotVerify: it is not whole, or it went back in time.
@@ -203,7 +210,7 @@ def check(path: Path, *, head: str | None = None, data: str | None = None) -> di
         verify_rows(rows, str(path))
         if known is not None and known not in [Head(row.seq, row.hash) for row in rows]:
             raise rolled_back(path, known)
-        if data is not None:
+        if data is not None or ids is not None:
             raise BadInput(
                 "an export holds no fingerprints of records",
                 where=str(path),
@@ -214,7 +221,8 @@ def check(path: Path, *, head: str | None = None, data: str | None = None) -> di
         ledger = Ledger.open(path, head=known, read_only=True)
         verify(ledger)
         rows = list(ledger.store.rows())
-        if data is not None and not ledger.recognises(_all_ids(data)):
+        told = ids if data is None else _all_ids(data)
+        if told is not None and not ledger.recognises(told):
             raise WrongData(
                 "not one of these records belongs to the ledger",
                 where=str(path),

@@ -94,6 +94,7 @@ def claimed_epsilon(calls: int, sigma: float, delta: float, sensitivity: float =
         raise BadInput(
             "calls, sigma and sensitivity must be above 0",
             where="claimed_epsilon",
+            why="the paper's epsilon is computed from them",
             remedy="give the plan's own numbers",
         )
     multiplier = sigma / (sensitivity * math.sqrt(calls))

@@ -213,6 +213,7 @@ def _layer_shapes(
             raise BadInput(
                 f"there is no block {layer} in a network of {len(network)}",
                 where=name,
+                why="hints are taken from the output of a block",
                 remedy="name a block of the network, counted from 1",
             )
         with torch.no_grad():
