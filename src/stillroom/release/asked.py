@@ -40,7 +40,7 @@ def batches(
     name_or_path: str,
     model: Described,
     together: int,
-    left_out: LeftOut,
+    left_out: LeftOut | None = None,
     *,
     alone: bool = True,
 ) -> Iterator[Batch]:
@@ -63,7 +63,7 @@ def batches(
     from stillroom.data.catalogue import KNOWN
     from stillroom.data.store import home, imported, load_parts
 
-    path = Path(name_or_path)
+    path, left_out = Path(name_or_path), left_out or LeftOut()
     if name_or_path in (*KNOWN, *imported(home())):
         if os.path.lexists(path):
             left_out.tell(f"{path} is a data set by name; the file or folder here is ./{path}")
