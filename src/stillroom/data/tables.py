@@ -128,6 +128,7 @@ def table_rows(
                 raise BadInput(
                     "a line has not as many cells as the header has columns",
                     where=f"{where}, line {lines.line_num}",
+                    why="its cells would stand under the names of others",
                     remedy="repair the line; text with commas needs quotes",
                 )
             yield lines.line_num, row
