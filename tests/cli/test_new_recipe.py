@@ -241,6 +241,34 @@ def test_tables_that_need_more_than_numbers(here, capsys):
     assert "north" not in told
 
 
+SCHEMA = """
+id = "visit"
+person = "patient"
+[label]
+column = "state"
+classes = ["well", "ill"]
+[numbers]
+age = {low = 0, high = 100}
+[categories]
+ward = ["north", "south"]
+"""
+
+
+@pytest.mark.parametrize("unit", ["record", "person"])
+def test_a_table_with_its_schema(here, unit):
+    rows = [
+        f"v{n},p{n // 2},{20 + n % 60},{'north' if n % 3 else 'south'},{'ill' if n % 2 else 'well'}"
+        for n in range(200)
+    ]
+    (here / "visits.csv").write_text("\n".join(["visit,patient,age,ward,state", *rows]) + "\n")
+    (here / "schema.toml").write_text(SCHEMA)
+    flags = ["--schema", "schema.toml", "--unit", unit, "--max-records", "2", *BASE]
+    assert stillroom(["recipe", "new", "--data", "visits.csv", *flags]) == 0
+    report = check(here / "recipe.toml")
+    assert report.could_start, report.misfits
+    assert read(here / "recipe.toml")[0].features.name == "table"
+
+
 def test_a_draft_lies_in_another_folder_than_its_data(here):
     scans(here)
     (here / "recipes").mkdir()

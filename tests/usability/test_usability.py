@@ -32,19 +32,19 @@ def test_a_mistake_says_how_to_mend_it(mistake, world, capsys, quick, monkeypatc
         assert told.part(title), (title, told.err)
         assert fragment in told.part(title), (title, told.err)
     assert "Traceback" not in told.err
-    worked = 0
-    for command in mended(steps, told):
+    worked, after = 0, told
+    while command := following(steps, after):
         after = run(command)
         assert after.code == 0, (command, after)
         worked += 1
     assert worked, "nothing shows that the remedy works"
 
 
-def mended(steps, told):
-    """The commands of a row after its mistake."""
+def following(steps, told):
+    """The next command of a row, once it was told how the last one went; None in the end."""
     with contextlib.suppress(StopIteration):
-        yield steps.send(told)
-        yield from steps
+        return steps.send(told)
+    return None
 
 
 def test_there_are_sixty_different_mistakes():

@@ -80,13 +80,17 @@ def a_draft_over_a_recipe(world):
     yield f"recipe new {flags} -o new.toml"
 
 
-@mistake(2, "columns hold text: ward", "visits.csv", "must be public", "into numbers")
+@mistake(2, "columns hold text: ward", "visits.csv", "must be public", "--schema")
 def a_draft_for_a_table_with_words(world):
-    world.write("visits.csv", "ward,age,label\nnorth,50,0\nsouth,60,1\n")
-    flags = "--data visits.csv --classes 2 --declared-size 50 --unit record --epsilon 3"
-    yield f"recipe new {flags} -o new.toml"
-    world.write("visits.csv", "ward,age,label\n" + "0,50,0\n1,60,1\n" * 40)
-    yield f"recipe new {flags} -o new.toml"
+    lines = "north,50,ill\nsouth,60,well\n" * 40
+    world.write("visits.csv", f"ward,age,label\n{lines}")
+    flags = "--data visits.csv --declared-size 50 --unit record --epsilon 3 --test-is-public"
+    told = yield f"recipe new {flags} --classes well,ill -o new.toml"
+    drafted = yield told.command().split(" >")[0]
+    filled = drafted.out.replace('low = "fill in", high = "fill in"', "low = 0, high = 100")
+    filled = filled.replace('classes = ["fill in"]', 'classes = ["well", "ill"]')
+    world.write("schema.toml", filled.replace('"fill in"', '"north", "south"'))
+    yield f"recipe new {flags} --schema schema.toml -o new.toml"
     yield "recipe check new.toml"
 
 

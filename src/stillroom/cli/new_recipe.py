@@ -45,6 +45,9 @@ def new(
         int | None, typer.Option(help="For persons: how many records of each take part.")
     ] = None,
     id_column: IdColumn = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="For a CSV file: its schema; see `data schema`.")
+    ] = None,
     size: SizeText = None,
     mode: ModeText = None,
     full_scale: Annotated[float, typer.Option(help="The largest value of a pixel.")] = 255.0,
@@ -88,8 +91,11 @@ def new(
             asker.text(flag, None if given is None else str(given), "")
         raise asker.refusal()
     found = _looked_at(found_name)
-    _refuse_unfit_table(found, found_name, {id_column, person_column})
+    if schema is None:
+        _refuse_unfit_table(found, found_name, {id_column, person_column})
     named = found.classes if found.kind in ("name", "pictures") else None
+    if schema is not None:
+        found, named = _by_schema(found, schema)
     given_classes = classes_of(classes)
     if named is None and given_classes is None:
         given_classes = classes_of(
@@ -150,8 +156,9 @@ def new(
         form=form,
         full_scale=full_scale,
         entities=entities,
+        schema=None if schema is None else written_beside(str(schema), recipe),
     )
-    write_new(recipe, "recipe", draft(wishes, recipe.name))
+    write_new(recipe, "recipe", draft(wishes, recipe))
     typer.echo(f"looked at: {found.looked_at}; nothing of a single record stands in the recipe")
     if form is not None:
         typer.echo(f"pictures are brought to {form.words} while they are read")
@@ -199,6 +206,17 @@ def _count(given: int | tuple[str, ...] | None, named: tuple[str, ...] | None) -
     return len(given or named or ("", ""))
 
 
+def _by_schema(found: Format, schema: Path) -> tuple[Format, tuple[str, ...]]:
+    """The format of a table as its schema says it, and the classes."""
+    from dataclasses import replace
+
+    from stillroom.data.schema import Schema
+
+    read = Schema.read(schema)
+    shape = (len(read.columns),)
+    return replace(found, shape=shape, persons=read.person is not None), read.classes
+
+
 def _refuse_unfit_table(found: Format, name: str, roles: set[str | None]) -> None:
     """Without a schema a table is numbers, a column `label`, and columns of ids and persons."""
     from stillroom.errors import BadInput
@@ -210,7 +228,8 @@ def _refuse_unfit_table(found: Format, name: str, roles: set[str | None]) -> Non
             "the table has not exactly one column called 'label'",
             where=f"{name}, line 1",
             why="that is where a recipe looks for the class of a record",
-            remedy="call the column of classes label, in the first line",
+            remedy=f"call it label in the first line; or draft a schema, `stillroom data schema "
+            f"{name} --label-column NAME > schema.toml`, fill it in, and give --schema schema.toml",
         )
     texts = [column for column in found.texts if column not in {"label", *roles}]
     if texts:
@@ -219,7 +238,9 @@ def _refuse_unfit_table(found: Format, name: str, roles: set[str | None]) -> Non
             f"columns hold text: {shown}",
             where=name,
             why="a linear layer looks at numbers; which categories there are must be public",
-            remedy="turn them into numbers, or name them: --id-column, --person-column",
+            remedy="name them, if they are ids or persons: --id-column, --person-column; or draft "
+            f"a schema, `stillroom data schema {name} > schema.toml`, fill it in, and give "
+            "--schema schema.toml",
         )
 
 

@@ -41,6 +41,7 @@ class Scale:
         full_scale: the largest value of a pixel.
         entities: for method votes.
         unit: record or person.
+        table: whether a schema says what the columns are.
     """
 
     shape: tuple[int, ...] | None
@@ -49,6 +50,7 @@ class Scale:
     full_scale: float
     entities: int
     unit: str
+    table: bool = False
 
     @property
     def many(self) -> bool:
@@ -94,7 +96,9 @@ class Part:
 
 def _features(scale: Scale, *, rich: bool) -> Part:
     white = ("full_scale", f"{scale.full_scale:g}", "the largest value a pixel can have")
-    if rich:
+    if scale.table:
+        keys = [("name", '"table"', "each row from its own record and the schema alone")]
+    elif rich:
         keys = [
             ("name", '"scattering"', "fixed wavelets, record by record"),
             white,

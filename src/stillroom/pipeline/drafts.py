@@ -13,6 +13,7 @@ from stillroom.errors import BadInput
 from stillroom.methods.registry import parse
 from stillroom.pipeline.draft_sections import SECTIONS, Scale, aligned
 from stillroom.pipeline.pricing import price
+from stillroom.recipe.schema_file import with_schema
 
 LEAST_SIGMA, USUAL_SIGMA, MOST_SIGMA = 2.25, 6.0, 200.0
 PAGES = {
@@ -46,6 +47,7 @@ class Wishes:
         form: what pictures are brought to.
         full_scale: the largest value of a pixel.
         entities: how many there are, for method votes.
+        schema: of a table, a file; it names classes, ids and persons.
     """
 
     source: str
@@ -66,6 +68,7 @@ class Wishes:
     form: PictureForm | None = None
     full_scale: float = 255.0
     entities: int | None = None
+    schema: str | None = None
 
     @property
     def scale(self) -> Scale:
@@ -73,24 +76,25 @@ class Wishes:
         free = float(self.public / (1 - self.public)) * self.declared
         shape = self.shape if self.form is None or self.form.shape is None else self.form.shape
         entities = self.entities or 0
-        return Scale(shape, self.declared, int(free), self.full_scale, entities, self.unit)
+        table = self.schema is not None
+        return Scale(shape, self.declared, int(free), self.full_scale, entities, self.unit, table)
 
 
-def draft(wishes: Wishes, file: str) -> str:
+def draft(wishes: Wishes, file: Path) -> str:
     """The text of a recipe that can be read and priced.
 
     Args:
         wishes: what it is for.
-        file: what it will be called.
+        file: where it will be.
 
     Raises:
         BadInput: no such recipe can be made: it says which wish does not go.
     """
     sigma = _sigma(wishes)
     while True:
-        text = _text(wishes, file, sigma)
+        text = _text(wishes, file.name, sigma)
         try:
-            price(parse(text, "the draft"))
+            price(parse(with_schema(text, file), "the draft"))
         except BadInput as misfit:
             if "evaluation_sigma" not in misfit.where or sigma >= MOST_SIGMA:
                 raise
@@ -133,6 +137,8 @@ def _data(wishes: Wishes) -> str:
     keys = [("source", _quoted(wishes.source), "beside this file, or a name")]
     if wishes.form is not None:
         keys += [_key(pair, "each picture is brought to it") for pair in _pairs(wishes.form)]
+    if wishes.schema is not None:
+        keys.append(("schema", _quoted(wishes.schema), "columns, classes, ids and persons"))
     if isinstance(wishes.classes, int):
         keys.append(("classes", str(wishes.classes), "how many; labels are 0, 1, 2 and so on"))
     elif wishes.classes is not None:
