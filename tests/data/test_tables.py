@@ -53,6 +53,24 @@ def test_spaces_quotes_and_a_byte_order_mark_change_nothing(schema, written):
     assert usual.ids == odd.ids
 
 
+def test_a_ledger_knows_rows_again_under_another_schema(schema, written):
+    """Without ids: the cells decide, so that a new range is no new budget."""
+    told = {name: value for name, value in schema.document.items() if name != "id"}
+    told["ignored"] = [*told.get("ignored", []), "visit"]
+    first = read_table(written(csv_text(visits(20))), Schema.of(told))
+    number, *others = told["numbers"]
+    narrow = {**told, "numbers": [{**number, "high": number["low"] + 1}, *others]}
+    second = read_table(
+        written(csv_text([row[::-1] for row in visits(20)], HEADER[::-1])), Schema.of(narrow)
+    )
+    assert not np.array_equal(first.x, second.x)
+    assert first.ids == second.ids
+    assert first.ids_from_content
+    assert len(set(first.ids)) == 20
+    changed = [*visits(20)[:-1], (*visits(20)[-1][:1], *visits(19)[-1][1:])]
+    assert read_table(written(csv_text(changed)), Schema.of(told)).ids[:-1] == first.ids[:-1]
+
+
 def test_other_spellings_of_a_class_are_declared(schema, written):
     read = read_table(written(csv_text([(*visits(1)[0][:-1], "ill.")])), schema)
     assert read.y.tolist() == [1]

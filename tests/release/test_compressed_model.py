@@ -149,7 +149,7 @@ def test_it_is_used_like_any_model(original, model, tmp_path, capsys):
     assert np.allclose(logits, model.logits(X[:5]), atol=1e-4)
     np.save(tmp_path / "x.npy", X[:5])
     assert run(["predict", str(original), str(tmp_path / "x.npy")]) == 0
-    told = capsys.readouterr().out.split()
+    told = [line.split("\t")[1] for line in capsys.readouterr().out.splitlines()]
     assert told == [CLASSES[label] for label in labels]
 
 

@@ -148,13 +148,14 @@ def test_the_verify_command(released):
 
 def test_the_predict_command(bundle, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((3, 8, 8)))
-    labels = command(predict.predict, bundle, tmp_path / "x.npy").split()
+    lines = command(predict.predict, bundle, tmp_path / "x.npy").splitlines()
+    labels = [line.split("\t")[1] for line in lines]
     assert len(labels) == 3
     answer = json.loads(command(predict.predict, bundle, tmp_path / "x.npy", "--json"))
     assert answer["labels"] == labels
-    assert len(command(predict.predict, bundle, "digits").split()) == 1797
+    assert len(command(predict.predict, bundle, "digits").splitlines()) == 1797
     np.savez(tmp_path / "x.npz", x=np.zeros((4, 8, 8)), y=np.zeros(4, dtype=int))
-    assert len(command(predict.predict, bundle, tmp_path / "x.npz").split()) == 4
+    assert len(command(predict.predict, bundle, tmp_path / "x.npz").splitlines()) == 4
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (8, 8, 3)], ids=str)
@@ -176,7 +177,7 @@ def test_a_folder_of_pictures_is_read_with_the_models_classes(tmp_path, shape):
 def test_a_name_comes_before_a_folder_of_that_name(bundle, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "digits").mkdir()
-    assert len(command(predict.predict, bundle, "digits").split()) == 1797
+    assert len(command(predict.predict, bundle, "digits").splitlines()) == 1797
 
 
 def test_the_keys_command(tmp_path):

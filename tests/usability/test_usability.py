@@ -16,7 +16,7 @@ def row(mistake):
     return pytest.param(mistake, id=mistake.name, marks=[pytest.mark.slow] if mistake.slow else [])
 
 
-@pytest.mark.parametrize("mistake", map(row, TABLE.values()))
+@pytest.mark.parametrize("mistake", [row(mistake) for mistake in TABLE.values()])
 def test_a_mistake_says_how_to_mend_it(mistake, world, capsys, quick, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO())
 

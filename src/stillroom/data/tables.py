@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stillroom.data.columns import Unusable
-from stillroom.data.dataset import Dataset
+from stillroom.data.dataset import Dataset, ids_of
 from stillroom.data.files import Content, opened
 from stillroom.data.readers import CsvLines, column_named, short_name
 from stillroom.data.schema import Schema
@@ -32,11 +34,13 @@ class Rows:
         x: one number per column of the schema.
         texts: of the other columns that are there, by their role: label, id and person.
         lines: where each row ends in the file.
+        cells: each row's cells by the names of their columns, where it has no id and needs one.
     """
 
     x: npt.NDArray[np.float64]
     texts: Mapping[str, Sequence[str]]
     lines: Sequence[int]
+    cells: Sequence[Mapping[str, str]]
 
 
 def read_table(path: str | Path, schema: Schema) -> Dataset:
@@ -66,6 +70,7 @@ def read_table(path: str | Path, schema: Schema) -> Dataset:
     [[52.0, 1.0], [100.0, 2.0]]
     """
     parts, labels = [], []
+    contents: list[str] = []
     texts: dict[str, list[str]] = {role: [] for role in ("id", "person")}
     number_of = schema.label.number_of
     with opened(Path(path)) as content:
@@ -73,6 +78,7 @@ def read_table(path: str | Path, schema: Schema) -> Dataset:
         for rows in table_rows(content, schema, str(path)):
             parts.append(rows.x)
             held += rows.x.nbytes
+            contents += map(_content, rows.cells)
             for cell, line in zip(rows.texts["label"], rows.lines, strict=True):
                 if cell not in number_of:
                     raise BadInput(
@@ -89,7 +95,8 @@ def read_table(path: str | Path, schema: Schema) -> Dataset:
     x = np.concatenate(parts) if parts else np.zeros((0, len(schema.columns)))
     persons = tuple(texts["person"]) if schema.person is not None else None
     y = np.array(labels, dtype=np.int64)
-    ids = tuple(texts["id"])
+    # Of the cells as they stand in the file: a ledger knows them again under any schema.
+    ids = tuple(texts["id"]) or ids_of(contents)
     return Dataset(x, y, schema.classes, ids, persons, str(path), schema.columns)
 
 
@@ -147,7 +154,14 @@ def table_rows(
             for role, name in schema.roles.items()
             if name in places
         }
-        yield Rows(x, texts, numbers)
+        without_ids = some if whole and schema.id is None else ()
+        named = [{name: row[at].strip() for name, at in places.items()} for _, row in without_ids]
+        yield Rows(x, texts, numbers, named)
+
+
+def _content(cells: Mapping[str, str]) -> str:
+    """The digest that the id of a row is made of; the order of columns does not matter."""
+    return hashlib.sha256(json.dumps(cells, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from stillroom.sources.trials import made_up, seconds_of
 
 if TYPE_CHECKING:
     from stillroom.features.feature_map import FeatureMap
+    from stillroom.features.table import TableFeatures
 
 FEW = 128
 TRIED = 600
@@ -31,6 +32,7 @@ class FeatureTrial:
         size: a backbone's side.
         auxiliary: the network they come from, where they are a public network's own.
         classes: how many there are.
+        table: the features of a table, where the records are its rows.
     """
 
     name: str
@@ -39,6 +41,7 @@ class FeatureTrial:
     size: int | None
     auxiliary: str | None
     classes: int
+    table: TableFeatures | None = None
 
     @property
     def map(self) -> FeatureMap:
@@ -56,6 +59,7 @@ class FeatureTrial:
             size=self.size,
             engine=Engine("serial"),
             auxiliary=self._network(),
+            table=self.table,
         )
 
     def _network(self) -> Any:

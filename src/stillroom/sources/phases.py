@@ -57,7 +57,13 @@ def trial_of(recipe: Recipe, facts: Facts) -> FeatureTrial:
     if part.name == "auxiliary":
         auxiliary = recipe.section("rona").auxiliary
     return FeatureTrial(
-        part.name, facts.shape, part.full_scale, part.size, auxiliary, len(facts.classes)
+        part.name,
+        facts.shape,
+        part.full_scale,
+        part.size,
+        auxiliary,
+        len(facts.classes),
+        recipe.table,
     )
 
 
