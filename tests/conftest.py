@@ -22,6 +22,13 @@ def networks(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(folder)
 
 
+@pytest.fixture(autouse=True)
+def no_trials(monkeypatch, request):
+    """How long work takes is tried in the tests of that alone: a trial takes a second or two."""
+    if "test_estimate" not in request.node.nodeid:
+        monkeypatch.setattr("stillroom.sources.trials._tried", lambda trial: 1e-3)
+
+
 @pytest.fixture
 def quick(monkeypatch):
     """Noise that is fixed, for tests that are not about the price."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stillroom.data import Dataset, catalogue, dataset, files, load, read_csv, read_npz, store
+from stillroom.data import Dataset, catalogue, files, load, read_csv, read_npz, store
 from stillroom.data.files import most_content, opened
 from stillroom.errors import BadInput
 
@@ -82,13 +82,6 @@ def test_the_bound_grows_with_the_file() -> None:
         512,
         800,
     ]
-
-
-def test_ids_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.arange(60).reshape(10, 2, 3) % 5
-    whole = Dataset(x, [0, 1] * 5, classes=2).ids
-    monkeypatch.setattr(dataset, "BLOCK", 13)
-    assert Dataset(x, [0, 1] * 5, classes=2).ids == whole
 
 
 def test_a_large_import_is_kept_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

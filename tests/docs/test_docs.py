@@ -45,7 +45,7 @@ def shape(printed):
 
 LONG_PAGES = (
     *("rona.md", "private-room.md", "dpdfd.md", "only-a-model.md", "pg.md", "votes.md"),
-    "release.md",
+    *("release.md", "your-data.md", "tables.md", "pictures.md"),
 )
 """Their releases take more than 20 seconds each."""
 

@@ -88,7 +88,7 @@ TEXTS = [
     explained("a pipe", lambda path: os.mkfifo(path), "cannot be read"),
     explained("a device", lambda path: path.symlink_to("/dev/zero"), "cannot be read"),
     explained("a folder", lambda path: path.mkdir(), "cannot be read"),
-    explained("not there", lambda path: None, "cannot be read"),
+    explained("not there", lambda path: None, "no such recipe"),
     explained("not UTF-8", b"\xff\xfe" * 99, "cannot be read"),
     explained("NUL bytes", b"\0" * 99, "not TOML"),
     explained("a byte order mark", "\ufeff" + small(), "not TOML"),

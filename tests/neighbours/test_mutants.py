@@ -61,7 +61,9 @@ def a_refused_gradient(patch):
     """Number 3, networks: a gradient that is no number raises after its draw is charged."""
 
     def refusing(self, places, clip, step):
-        total, sound = self._attempt(*self._filled(places), clip, step)
+        x, y, taking = self._filled(places)
+        owners = self._owners(places, taking)
+        total, sound = self._attempt(x, y, taking, owners, clip, step)
         if not sound.all():
             raise BadInput("a loss is not a number")
         return total

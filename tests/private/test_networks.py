@@ -166,7 +166,7 @@ def test_norms_that_are_too_small_are_noticed(monkeypatch):
     x, y = records_of(5)
     NetworkRecords(x, y, CLASSES, network, ghost=True)
     true = Outer.squares
-    monkeypatch.setattr(Outer, "squares", lambda self: true(self) / 4)
+    monkeypatch.setattr(Outer, "squares", lambda self, owners=None: true(self, owners) / 4)
     with pytest.raises(BadInput, match="not those of the loss"):
         NetworkRecords(x, y, CLASSES, network, ghost=True)
 

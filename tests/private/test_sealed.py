@@ -30,7 +30,8 @@ from stillroom.private import (
     sketch_records,
 )
 from stillroom.private.network_clip import NetworkClip
-from stillroom.private.networks import NetworkRecords, network_records
+from stillroom.private.network_persons import network_records
+from stillroom.private.networks import NetworkRecords
 from stillroom.vocabulary import Sealed, Unit
 
 DATA = digits().select(np.arange(200))

@@ -31,8 +31,6 @@ LARGEST_INTEGER = 2**53
 """Beyond it a feature is no exact float64, and two different records would share an id."""
 
 MOST_CLASSES = 65536
-BLOCK = 1 << 17
-"""Numbers that are hashed together, as float64: a large picture takes no memory to speak of."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,18 +341,18 @@ def _refuse_twins(ids: tuple[str, ...], where: str) -> None:
         seen.add(name)
 
 
-def content_of(numbers: npt.NDArray[Any], label: int, person: str = "") -> str:
+def content_of(numbers: Iterable[npt.NDArray[Any]], label: int, person: str = "") -> str:
     """The digest that the id of a record without a given one is made of.
 
     Args:
-        numbers: of the record, as they are stored.
+        numbers: of the record, as they are stored, in any number of parts.
         label: its class.
         person: whose it is.
     """
-    digest, flat = hashlib.sha256(), numbers.reshape(-1)
-    for start in range(0, flat.size, BLOCK):
+    digest = hashlib.sha256()
+    for part in numbers:
         # One number format for all files; adding 0 turns the other zero, -0.0, into 0.0.
-        digest.update((flat[start : start + BLOCK].astype("<f8") + 0.0).tobytes())
+        digest.update((part.astype("<f8") + 0.0).tobytes())
     digest.update(label.to_bytes(8, "little"))
     digest.update(person.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
@@ -388,4 +386,6 @@ def ids_with_persons(ids: Sequence[str], persons: Sequence[str]) -> tuple[str, .
 def _content_ids(dataset: Dataset) -> tuple[str, ...]:
     persons = dataset.persons or ("",) * len(dataset)
     labels = dataset.y.tolist()
-    return ids_of(map(content_of, dataset.x, labels, persons))
+    # Row by row, or one number of a record of one axis after the other: the bytes are the same.
+    records = dataset.x.reshape(len(dataset), 1, -1)
+    return ids_of(map(content_of, records, labels, persons))

@@ -30,7 +30,9 @@ MODES = {"L": 1, "I;16": 2, "I": 4, "RGB": 3, "RGBA": 4}
 Grey, 16-bit grey as two versions call it, colour, colour with transparency.
 """
 
-Look = Callable[[npt.NDArray[Any]], None]
+Look = Callable[[Iterator[npt.NDArray[Any]]], None]
+STRIP = 1 << 17
+"""Pixels that are looked at together: a large picture takes no memory to speak of."""
 
 MOST_BYTES = 4
 """Bytes of a pixel while it is converted."""
@@ -80,7 +82,7 @@ def read_images(
     labels = [label for _, label in labelled]
     contents: list[str] = []
 
-    def look(stored: npt.NDArray[Any]) -> None:
+    def look(stored: Iterator[npt.NDArray[Any]]) -> None:
         place = len(contents)
         person = "" if owners is None else owners[place]
         contents.append(content_of(stored, labels[place], person))
@@ -222,7 +224,7 @@ def read_picture(
         stream: the picture's file.
         most: bytes that its pixels may take before it is converted.
         form: what it is brought to; None takes it as it is.
-        look: told the pixels as they are stored, before they are converted.
+        look: given the pixels as they are stored, some rows at a time, before they are converted.
 
     Raises:
         BadInput: Pillow is not installed, the file is no picture of a known kind, or a header
@@ -248,7 +250,7 @@ def read_picture(
                         raise too_much(f"{most >> 20} MiB")
                     if form is None:
                         return np.array(picture)
-                    look(np.asarray(picture))
+                    look(_strips(picture))
                     return form.pixels(picture)
     except (BadInput, MemoryError):
         raise
@@ -262,6 +264,15 @@ def read_picture(
         # On damaged files Pillow fails in a dozen ways, from SyntaxError to struct.error.
         flaw = flaw if flaw == "gif" else ""
     raise _no_picture(flaw, form)
+
+
+def _strips(picture: Any) -> Iterator[npt.NDArray[Any]]:
+    """The pixels of an open picture as they are stored, some rows at a time."""
+    picture.load()
+    wide, high = picture.size
+    rows = max(1, STRIP // wide)
+    for top in range(0, high, rows):
+        yield np.asarray(picture.crop((0, top, wide, min(top + rows, high))))
 
 
 def _no_picture(flaw: str, form: PictureForm | None) -> BadInput:

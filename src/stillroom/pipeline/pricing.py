@@ -58,6 +58,8 @@ def nominal_facts(recipe: Recipe) -> Facts:
     if data.shape is not None:  # there are no records, and the recipe says what a model takes
         return Facts(tuple(data.shape), class_names(data.classes))
     shape, classes = NOMINAL_SHAPE, class_names(NOMINAL_CLASSES)
+    if data.form is not None and data.form.shape is not None:
+        shape = data.form.shape
     if data.table is not None:
         shape, classes = (len(data.table.columns),), data.table.classes
     share = recipe.data.public_share

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from stillroom.sources.trials import made_up, made_up_classes, seconds_of
+from stillroom.sources.trials import made_up, made_up_classes, seconds_of, seconds_per_row
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class NetworkSteps:
             trial.network(), trial.pictures(), epochs=100, learning_rate=1e-4, seed=0
         )
         with one_thread() if trial.alone else nullcontext():
-            return seconds_of(lambda: training.learn(x, y, trial.batch)) / trial.batch
+            return seconds_per_row(lambda n: training.learn(x[:n], y[:n], n), trial.batch)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class NetworkAnswers:
         trial, x = self.of, self.of.x()
         network, pictures = trial.network().eval(), trial.pictures()
         with torch.no_grad(), one_thread() if trial.alone else nullcontext():
-            return seconds_of(lambda: network(pictures(x))) / trial.batch
+            return seconds_per_row(lambda n: network(pictures(x[:n])), trial.batch)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,9 @@ from stillroom.recipe import Recipe
 
 AT_LEAST = 0.12
 """Seconds that a trial goes on, if once takes less."""
+FEW_ROWS = 16
+LONG = 0.5
+"""Seconds of a batch that is not tried as a whole."""
 STARTING = 3.0
 """Seconds until workers are there, with the packages that they need."""
 
@@ -118,6 +121,20 @@ def seconds_of(work: Callable[[], object], *, first: bool = False) -> float:
         work()
         taken.append(time.perf_counter() - start)
     return median(taken)
+
+
+def seconds_per_row(work: Callable[[int], object], rows: int) -> float:
+    """How long one row of a batch takes; where a batch takes long, by a few rows of it.
+
+    Args:
+        work: is called with a number of rows.
+        rows: those of a batch.
+    """
+    few = min(rows, FEW_ROWS)
+    once = seconds_of(lambda: work(few)) / few
+    if few == rows or once * rows > LONG:
+        return once
+    return seconds_of(lambda: work(rows)) / rows
 
 
 def told(seconds: float) -> str:
