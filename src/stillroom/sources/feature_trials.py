@@ -144,6 +144,24 @@ class Directions:
 
 
 @dataclass(frozen=True)
+class PlainRows:
+    """The row of one record whose features are all kept.
+
+    Args:
+        columns: features of a picture.
+    """
+
+    columns: int
+
+    def seconds(self) -> float:
+        """Of a few made-up features."""
+        from stillroom.features.projection import plain_rows
+
+        made = np.ones((FEW, self.columns), np.int16)
+        return seconds_of(lambda: plain_rows(made)) / FEW
+
+
+@dataclass(frozen=True)
 class DirectionsFitted:
     """Directions found from pictures' features.
 

@@ -14,6 +14,7 @@ import numpy as np
 from stillroom.data.store import home
 from stillroom.gate import Budget, Gate, Ledger
 from stillroom.private import Clip, LinearRecords
+from stillroom.private.persons import LinearPersons
 from stillroom.sources.trials import Work, made_up_classes, made_up_data, seconds_of
 from stillroom.vocabulary import Unit
 
@@ -83,17 +84,26 @@ class LinearSums:
         batch: records in it.
         width: features.
         classes: how many there are.
+        together: records of a person, whose gradients are clipped as one; None for records alone.
     """
 
     batch: int
     width: int
     classes: int
+    together: int | None = None
 
     def seconds(self) -> float:
         """On blank rows, as many as a batch has where they are not too many."""
         size = max(1, min(self.batch, MOST_TRIED // self.width))
-        blank = np.zeros((size, self.width), np.float32)
-        records = LinearRecords(blank, made_up_classes(size, self.classes), self.classes)
+        made = (
+            np.zeros((size, self.width), np.float32),
+            made_up_classes(size, self.classes),
+            self.classes,
+        )
+        records = LinearRecords(*made)
+        if self.together is not None:
+            owners = [str(number // self.together) for number in range(size)]
+            records = LinearPersons(*made, owners, self.together)
         weights = np.zeros((self.classes, self.width), np.float32)
         clip = Clip(Fraction(1, 2))
         once = seconds_of(lambda: records.clipped_sum(weights, clip, None))

@@ -14,6 +14,7 @@ from stillroom.sources.feature_trials import (
     FeatureRows,
     FeaturesMade,
     FeatureTrial,
+    PlainRows,
 )
 from stillroom.sources.gate_trials import Draws, LinearSums, NetworkSums
 from stillroom.sources.network_trials import NetworkAnswers, NetworkSteps, NetworkTrial
@@ -83,7 +84,7 @@ def rows_of(recipe: Recipe, facts: Facts, records: float) -> list[Work]:
     """The features of so many records."""
     trial = trial_of(recipe, facts)
     made = FeatureRows(trial)
-    if recipe.features.name in FEATURES:
+    if trial.map.fixed:
         return [Work(made, records)]
     ready = Work(FeaturesMade(trial))
     if records < WORTH_CORES:
@@ -138,11 +139,16 @@ def linear_phases(recipe: Recipe, facts: Facts) -> list[Phase]:
     training, records = recipe.section("training"), sensitive_records(recipe)
     classes, width = len(facts.classes), width_of(recipe, facts)
     batch = max(1, round(float(training.rate) * records))
-    sums = Work(LinearSums(batch, width, classes), training.steps)
+    data = recipe.data
+    together = data.max_records_per_person if data.unit == "person" else None
+    sums = Work(LinearSums(batch, width, classes, together), training.steps)
+    fixed = trial_of(recipe, facts).map.fixed
     # Fixed features are looked at before the payment, and computed again after it.
-    again = 2 if recipe.features.name in FEATURES else 1
+    features = rows_of(recipe, facts, (2 if fixed else 1) * records)
+    if not fixed and recipe.features.components is None:
+        features.append(Work(PlainRows(width - 1), records))
     return [
-        Phase("features", rows_of(recipe, facts, again * records)),
+        Phase("features", features),
         *sketch_phases(recipe, facts),
         *directions_of(recipe, facts, records),
         Phase("training", [sums, Work(Draws(classes * width), training.steps)]),

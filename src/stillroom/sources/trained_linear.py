@@ -113,6 +113,7 @@ class LinearTeacher:
         self._sketch.draw(passages)
         data, gate = recipe.data, passages[self._party.name][STEPS]
         self._fitted.fit(self._to_fit_on(), gate.paid_as)
+        progress.tell("features")
         records = linear_records(
             self._data,
             self._features.rows,
