@@ -100,6 +100,7 @@ def test_ledger_without_a_budget_says_so(tmp_path):
     assert "No budget is set" in stillroom("ledger", "show", tmp_path / "l.sqlite")
 
 
+@pytest.mark.slow
 def test_ledger_export_and_verify(ledger, tmp_path):
     head = json.loads(stillroom("ledger", "show", ledger, "--json"))["head"]
     export = tmp_path / "export.json"
@@ -216,6 +217,7 @@ def test_one_forgotten_flag_does_not_stop_a_ledger_of_persons(tmp_path):
     assert [line["for"] for line in shown] == ["person/add-or-remove"]
 
 
+@pytest.mark.slow
 def test_release_from_the_command_line(tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(

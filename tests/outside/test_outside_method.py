@@ -56,6 +56,7 @@ def test_lines():
     assert len(code) <= 80
 
 
+@pytest.mark.slow
 def test_explained_and_priced(place):
     told = json.loads(said(place, "recipe", "explain", "recipe.toml", "--json"))
     keys = {line["key"] for line in told}

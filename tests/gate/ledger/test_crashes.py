@@ -180,6 +180,7 @@ def stays_true(path: Path, diary: Diary, votes: NoisyVotes = VOTES) -> tuple[Led
     return after, len(blocks)
 
 
+@pytest.mark.slow
 def test_eight_processes_and_kill_9_at_every_step(tmp_path):
     path, diary = begun(tmp_path)
     # While there is budget every block passes every step, so whoever is to die at the n-th

@@ -136,6 +136,7 @@ def only_one_went_on(stage: Stage, codes: tuple[int, int], kind: str) -> None:
     ledger.close()
 
 
+@pytest.mark.slow
 def test_of_two_copies_only_one_reserves(stage):
     made(stage).ledger.close()
     stage.make_copies()

@@ -109,6 +109,7 @@ def test_a_student_that_saw_no_real_picture(tmp_path, source, more, parts, least
     ]
 
 
+@pytest.mark.slow
 def test_a_generator_takes_turns_and_is_released(tmp_path):
     recipe = recipe_in(tmp_path, "trained", GENERATOR, generated=50)
     made = release(recipe, tmp_path / "out", budget=BUDGET)
@@ -119,6 +120,7 @@ def test_a_generator_takes_turns_and_is_released(tmp_path):
     assert {"generator-1", "generator-3", "round-3"} <= sheets
 
 
+@pytest.mark.slow
 def test_paid_answers_with_a_generator_alone(tmp_path):
     """DPDFD-E without a sketch: queries are structured, or the generator's."""
     recipe = recipe_in(tmp_path, "ensemble", GENERATOR, mixed=0, generated=50)
@@ -129,6 +131,7 @@ def test_paid_answers_with_a_generator_alone(tmp_path):
     assert made["parties"][0]["blocks"][0]["wishes"][0]["drawn"] == 90
 
 
+@pytest.mark.slow
 def test_a_run_with_a_generator_goes_on_after_its_last_round(tmp_path, monkeypatch):
     recipe = recipe_in(tmp_path, "trained", GENERATOR, generated=50)
     kept = job.DpdfdJob._keep
@@ -252,6 +255,7 @@ def test_the_state_of_another_teacher_is_never_taken_up(tmp_path, monkeypatch):
     assert [state["lessons"]["done"] for state in told] == [1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["trained", "sketch", "ensemble"])
 def test_persons_are_protected_with_all_their_records(tmp_path, source):
     x, y = pictures(None)

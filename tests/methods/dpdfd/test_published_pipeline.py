@@ -78,6 +78,7 @@ def test_one_teacher_certified(tmp_path):
     assert (tmp_path / "out.run" / "samples" / "iteration-3.png").exists()
 
 
+@pytest.mark.slow
 def test_as_published_says_both_figures(tmp_path):
     made = released(tmp_path, "as-published", 'reading = "per-sample"\nsigma = 20')
     claim = made["sections"]["published"]

@@ -228,6 +228,7 @@ def test_the_best_of_several_runs_is_one_draw(tmp_path):
     assert "nobody can watch" in made["assumptions"]["number of runs"]
 
 
+@pytest.mark.slow
 def test_rounds_end_with_the_budget(tmp_path):
     made = release(
         recipe_in(tmp_path, heads("rounds = 40"), privacy='on_exhausted = "stop"'),

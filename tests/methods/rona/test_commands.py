@@ -112,6 +112,7 @@ def test_dry_runs_say_what_will_be_drawn(tmp_path, quick, capsys, kind, draws):
     assert charged["epsilon"] > facts["epsilon"]
 
 
+@pytest.mark.slow
 def test_the_papers_epsilon_stands_beside_infinity(tmp_path, capsys):
     """The published settings of CIFAR-10: 3125 calls by the formula, 3200 are executed."""
     recipe = tmp_path / "paper.toml"

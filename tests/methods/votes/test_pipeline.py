@@ -113,6 +113,7 @@ def test_tests_of_a_threshold_ask_only_where_entities_agree():
     assert 0 < counts[0][1] <= 60
 
 
+@pytest.mark.slow
 def test_small_budgets_end_first_and_go_on_with_noise_alone():
     done, parties = finished(text("epsilons = [2.0, 6.0, 20.0]"))
     spent = [party.ledger.standing()[0].epsilon for party in parties[:3]]
