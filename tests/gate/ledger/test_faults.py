@@ -202,7 +202,12 @@ def every_fault(life: Life, stage: str, fails: set[str], *, quick: bool) -> Coun
     return ended
 
 
-@pytest.mark.parametrize("stage", STAGES)
+def _marked(stage):
+    """The two that take longest are slow tests."""
+    return pytest.param(stage, marks=pytest.mark.slow if stage in ("create", "admit") else ())
+
+
+@pytest.mark.parametrize("stage", [_marked(stage) for stage in STAGES])
 def test_every_change_on_disk_fails_once_and_is_the_last_once(life, stage):
     ended = every_fault(life, stage, CHANGING, quick=True)
     assert ended["refused"] >= 8
