@@ -23,7 +23,8 @@ FEWEST = 0.01
 class Lines:
     """Plain lines on standard error, for logs: each phase, and now and then how far it is.
 
-    Guarantee: they say names and numbers of steps, which are public, and lengths of time.
+    Guarantee: names and numbers of steps are public. Lengths of time may depend on records: the
+    lines are for the operator, and nothing of them enters a bundle.
 
     Args:
         write: takes a line.

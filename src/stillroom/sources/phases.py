@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from stillroom.features import FEATURES
+from stillroom.features import FIXED
 from stillroom.recipe import Recipe
 from stillroom.sources.base import Facts
 from stillroom.sources.feature_trials import (
@@ -192,7 +192,7 @@ def teacher_phases(recipe: Recipe, facts: Facts) -> list[Phase]:
     # Teachers are trained in this process, and their features too.
     trial = trial_of(recipe, facts)
     rows = [Work(FeatureRows(trial), min(records, section.count * section.shard_cap))]
-    ready = [] if recipe.features.name in FEATURES else [Work(FeaturesMade(trial))]
+    ready = [] if recipe.features.name in FIXED else [Work(FeaturesMade(trial))]
     return [
         *directions_of(recipe, facts, records),
         Phase("teachers", [*ready, *rows, solved]),
@@ -250,7 +250,7 @@ def ending(
         batch = 1 if not recipe.data.test_is_public else min(PUBLIC_BATCH, max(1, round(tested)))
         network = network_of(recipe, facts, model, batch, alone=True)
         measured, written = NetworkAnswers(network), Given(EXPORTING)
-    loaded = model is None and recipe.features.name in FEATURES
+    loaded = model is None and recipe.features.name in FIXED
     return [
         Phase(looking_at(recipe), [] if loaded else [Work(Given(LOADING))]),
         Phase("measuring", [Work(measured, tested * (1 + rivals))]),

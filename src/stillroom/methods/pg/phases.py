@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stillroom.features import FEATURES
+from stillroom.features import FIXED
 from stillroom.sources import Facts
 from stillroom.sources.gate_trials import Draws
 from stillroom.sources.network_trials import NetworkAnswers, NetworkSteps
@@ -52,7 +52,7 @@ def _heads(recipe: PgRecipe, facts: Facts) -> list[Phase]:
     part, records = recipe.collection, sensitive_records(recipe)
     width, classes = width_of(recipe, facts), len(facts.classes)
     # Fixed features are looked at first, and computed again for the shards.
-    again = 2 if recipe.features.name in FEATURES else 1
+    again = 2 if recipe.features.name in FIXED else 1
     trial = HeadRound(part.models, part.shard_cap, part.steps, width, classes)
     latents = recipe.pg.latents or width * classes
     rounds = [Work(trial, recipe.pg.rounds), Work(Draws(latents), recipe.pg.rounds)]
